@@ -1,0 +1,109 @@
+# mtui: one Makefile, no configure step.
+#
+#   make            builds ./mtui                     make demo    packages, build, a first look
+#   make check      packages, build, every test       make lint    layers and sizes
+#   make bench      figures, side by side             make fuzz    fuzz targets
+#   make check-long what steps for minutes            make install DESTDIR= prefix=/usr/local
+#   make golden     rewrites the golden screens       make doc     manual page tables
+#
+#   CONFIG=release|debug|asan|cov   V=1 shows the commands   CFLAGS= is appended to ours
+
+CONFIG ?= release
+BUILD  ?= build/$(CONFIG)
+prefix ?= /usr/local
+bindir  = $(prefix)/bin
+mandir  = $(prefix)/share/man/man1
+datadir = $(prefix)/share/mtui
+V      ?= 0
+Q       = $(if $(filter 1,$(V)),,@)
+
+VERSION := 0.1.0
+
+warnings = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wold-style-definition -Wconversion -Wsign-conversion -Wformat=2 -Wundef -Wvla -Wcast-qual \
+	-Wwrite-strings -Wswitch-enum
+flags_release = -O2 -g
+flags_debug   = -O0 -g
+flags_asan    = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+flags_cov     = -O0 -g --coverage
+libs = -lncursesw -ltinfo -lipt -ldw -lelf -lpcre2-8 -lzstd -lz -llzma -lZydis -liberty
+
+our_cflags = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. $(flags_$(CONFIG)) $(warnings) \
+	$(if $(WERROR),-Werror) -pthread -fno-omit-frame-pointer \
+	-DMTUI_VERSION='"$(VERSION)"' -DMTUI_DATADIR='"$(datadir)"'
+our_ldflags = $(flags_$(CONFIG)) -pthread
+
+core_src   = $(wildcard core/*.c)
+decode_src = $(wildcard decode/*.c)
+tui_src    = $(filter-out tui/main.c,$(wildcard tui/*.c))
+obj        = $(patsubst %.c,$(BUILD)/%.o,$(1))
+core_lib   = $(BUILD)/libcore.a
+decode_lib = $(BUILD)/libdecode.a
+tui_lib    = $(BUILD)/libtui.a
+archives   = $(tui_lib) $(decode_lib) $(core_lib)
+
+tests      = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t_*.c))
+test_tools = $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/t_%.c tests/lib_%.c tests/bench_%.c tests/fuzz_%.c,$(wildcard tests/*.c)))
+test_tools_cc = $(patsubst tests/%.cc,$(BUILD)/tests/%,$(wildcard tests/*.cc))
+test_lib   = $(call obj,$(wildcard tests/lib_*.c))
+benches    = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/bench_*.c))
+
+.PHONY: all check check-long demo lint bench fuzz doc golden install uninstall clean tests deps-build deps-check
+.DEFAULT_GOAL := all
+.SECONDARY:
+
+all: mtui
+
+mtui: $(BUILD)/mtui
+	$(Q)cp -f $< $@.new && mv -f $@.new $@
+
+include tests/packages.mk
+
+$(BUILD)/mtui: $(BUILD)/tui/main.o $(archives)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(our_ldflags) $(LDFLAGS) -o $@ $^ $(libs)
+
+$(core_lib): $(call obj,$(core_src))
+$(decode_lib): $(call obj,$(decode_src))
+$(tui_lib): $(call obj,$(tui_src))
+$(archives):
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/%.o: %.c | have-build-packages
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(Q)$(CC) $(our_cflags) $(CPPFLAGS) -MMD -MP $(CFLAGS) -c -o $@ $<
+
+$(tests): $(BUILD)/tests/t_%: $(BUILD)/tests/t_%.o $(test_lib) $(archives) | have-check-packages
+	$(Q)$(CC) $(our_ldflags) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) -lcmocka $(libs)
+
+$(benches): $(BUILD)/tests/bench_%: $(BUILD)/tests/bench_%.o $(test_lib) $(archives)
+	$(Q)$(CC) $(our_ldflags) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) -lcmocka $(libs)
+
+# Small programs that tests run: targets to trace, the fake perf. Kept simple to trace: no archives.
+$(test_tools): $(BUILD)/tests/%: tests/%.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wall -Wextra -MMD -MP -pthread -o $@ $<
+
+$(test_tools_cc): $(BUILD)/tests/%: tests/%.cc
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++17 -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wall -Wextra -MMD -MP -pthread -o $@ $<
+
+tests: $(BUILD)/mtui $(tests) $(test_tools) $(test_tools_cc)
+
+# Every test: MTUI_BUILD tells them where the binaries are. T=name runs only tests matching name.
+check: deps-check
+	$(Q)$(MAKE) --no-print-directory WERROR=1 tests
+	$(Q)MTUI_BUILD=$(abspath $(BUILD)) tests/run.sh $(T)
+
+golden: deps-check
+	$(Q)$(MAKE) --no-print-directory WERROR=1 tests
+	$(Q)MTUI_GOLDEN=update MTUI_BUILD=$(abspath $(BUILD)) tests/run.sh $(T)
+
+lint:
+	$(Q)tests/lint.sh
+
+clean:
+	rm -rf build mtui
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,27 @@
+#include "core/vec.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+
+void *vec_grow_(void *data, size_t *cap, size_t elem)
+{
+    size_t bigger = *cap ? *cap * 2 : 8;
+    data = xrealloc(data, bigger * elem);
+    *cap = bigger;
+    return data;
+}
+
+bool vec_try_grow_(void **data, size_t *cap, size_t elem)
+{
+    size_t bigger = *cap ? *cap * 2 : 64;
+    if (bigger > SIZE_MAX / elem)
+        return false;
+    void *moved = realloc(*data, bigger * elem);
+    if (!moved)
+        return false;
+    *data = moved;
+    *cap = bigger;
+    return true;
+}

@@ -1,0 +1,40 @@
+#!/bin/sh
+# The rules of the architecture that a grep can check: layers, who may include what, sizes, sleeps.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bad=0
+complain() { echo "lint: $1" >&2; bad=1; }
+rule() { # MESSAGE PATTERN FILES...: no file may match PATTERN
+    message=$1 pattern=$2
+    shift 2
+    hits=$(grep -nE "$pattern" "$@" /dev/null 2>/dev/null)
+    [ -z "$hits" ] || complain "$message
+$hits"
+}
+
+rule 'core/ may not know decode/ or tui/' '#include "(decode|tui)/' core/*
+rule 'decode/ may not know tui/' '#include "tui/' decode/*
+rule 'only tui/term.c includes curses' '#include <(n?curses|ncursesw/|term\.h|panel\.h)' \
+    $(ls core/*.[ch] decode/*.[ch] tui/*.[ch] | grep -v '^tui/term\.c$')
+rule 'libipt in core/ belongs into pt_encode.c' '#include <intel-pt\.h>' $(ls core/*.[ch] | grep -v '^core/pt_encode\.c$')
+rule 'tests wait for a condition, they do not sleep' '\b(sleep|usleep|nanosleep)\(' $(ls tests/t_*.c tests/lib_*.c 2>/dev/null)
+rule 'printing belongs to tui/' '\b(printf|puts|perror)\(' core/*.c decode/*.c
+
+for f in core/*.[ch] decode/*.[ch] tui/*.[ch] tests/*.[ch]; do
+    [ -f "$f" ] || continue
+    n=$(wc -l <"$f")
+    [ "$n" -le 1000 ] || complain "$f has $n lines, more than 1000"
+    [ "$n" -le 600 ] || echo "lint: note: $f has $n lines; review over 600"
+done
+
+# Functions start with '{' in column 0 and end with '}' in column 0.
+for f in core/*.c decode/*.c tui/*.c; do
+    [ -f "$f" ] || continue
+    awk -v f="$f" '/^\{/ {start=NR} /^\}/ {if (start && NR-start > 120) {print f": function of "NR-start" lines at "start; bad=1} start=0} END {exit bad}' "$f" >&2 || bad=1
+done
+
+extra=$(git ls-files | cut -d/ -f1 | sort -u | grep -vE '^(Makefile|README\.md|LICENSE|core|decode|tui|tests|themes|\..*)$')
+[ -z "$extra" ] || complain "at the top level beyond the agreed layout: $extra"
+
+[ "$bad" -eq 0 ] && echo 'lint: ok'
+exit "$bad"

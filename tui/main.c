@@ -1,0 +1,7 @@
+#include <stdio.h>
+
+int main(void)
+{
+    puts("mtui " MTUI_VERSION);
+    return 0;
+}
