@@ -1,0 +1,43 @@
+/* The table of functions that a trace refers to: each (module, name) once, by a small number.
+ *
+ * Names are bytes from outside: escape them before they reach a terminal or a file. Not thread-safe
+ * while functions are added; reading a finished table is. */
+#ifndef MTUI_DECODE_FUNCTIONS_H
+#define MTUI_DECODE_FUNCTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint32_t fn_id; /* index into the table; FN_NONE is "no function" */
+#define FN_NONE UINT32_MAX
+
+enum fn_kind {
+    FN_USER,
+    FN_KERNEL,
+    FN_VDSO,
+    FN_PLT,
+    FN_UNKNOWN, /* code whose function is not known: name is "[unknown]" or "[module]" */
+    FN_PSEUDO   /* no code at all: "[off cpu]", "[lost]" */
+};
+
+struct function {
+    const char *name;   /* demangled; never NULL */
+    const char *raw;    /* as in the symbol table; equals name when it was not mangled */
+    const char *module; /* path or "[vdso]", "[kernel]", "[unknown]"; never NULL */
+    uint64_t addr;      /* start, as an address of the module's file; 0 when unknown */
+    enum fn_kind kind;
+};
+
+struct functions;
+
+struct functions *functions_new(void);
+void functions_free(struct functions *f);
+
+/* The id of (module, raw), added when new; strings are copied. */
+fn_id functions_intern(struct functions *f, const char *module, const char *raw, const char *name,
+                       uint64_t addr, enum fn_kind kind);
+
+size_t functions_count(const struct functions *f);
+const struct function *functions_get(const struct functions *f, fn_id id);
+
+#endif

@@ -1,0 +1,149 @@
+/* A trace: what every recorder's data becomes, and what screens, statistics and exports read.
+ *
+ * Threads, each with rows of spans by depth; gaps; marks. Times are nanoseconds of the recording's
+ * clock (perf's; for `step` one instruction is one nanosecond). The invariants hold always and are
+ * checked by trace_check: start ≤ end; spans of a row are sorted and disjoint; every span of row d
+ * lies inside one of row d−1; first_ns ≤ every time ≤ last_ns.
+ *
+ * A trace is built once by a trace_builder (below) and is then immutable: any thread may read it.
+ * Pointers into it live as long as it does. */
+#ifndef MTUI_DECODE_TRACE_H
+#define MTUI_DECODE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/err.h"
+#include "decode/functions.h"
+
+enum span_flag {
+    SPAN_INFERRED_START = 1 << 0, /* s: was open when the trace began, or after a gap */
+    SPAN_INFERRED_END = 1 << 1,   /* e: still open at the trace's end */
+    SPAN_TAIL_CALL = 1 << 2,      /* t: entered by a jump from another function */
+    SPAN_GAP_END = 1 << 3,        /* g: ended by a gap */
+    SPAN_SAMPLED = 1 << 4,        /* p: seen in samples only: its edges are known to a period */
+    SPAN_OFF_CPU = 1 << 5         /* o: the thread was not running */
+};
+
+struct span { /* 24 bytes */
+    uint64_t start_ns, end_ns;
+    fn_id fn;
+    uint16_t depth; /* the row it stands in */
+    uint16_t flags; /* enum span_flag */
+};
+
+struct trace_thread {
+    pid_t pid, tid;
+    const char *comm; /* bytes from outside */
+    uint64_t first_ns, last_ns;
+    size_t depths;    /* number of rows */
+    uint64_t spans;   /* in all rows */
+    uint64_t samples; /* 0 for exact recordings */
+    int last_cpu;     /* −1 unknown */
+};
+
+enum gap_cause {
+    GAP_LOST,      /* records or bytes that the kernel or perf dropped */
+    GAP_OVERFLOW,  /* the PT packet stream overflowed */
+    GAP_ERROR,     /* decode error */
+    GAP_NO_IMAGE,  /* code that is not at hand */
+    GAP_UNTRACED,  /* kernel time, filters, tracing switched off */
+    GAP_NO_SAMPLE, /* `sample`: no sample for more than a few periods */
+    GAP_OFF_CPU    /* not scheduled, where switches were recorded */
+};
+#define GAP_CAUSES 7
+/* "lost" "overflow" "error" "no-image" "untraced" "no-sample" "off-cpu" */
+const char *gap_cause_name(enum gap_cause cause);
+
+struct gap {
+    pid_t tid; /* 0: concerns the whole recording */
+    uint64_t start_ns, end_ns;
+    uint64_t bytes; /* of the recording, skipped or lost; 0 where that has no meaning */
+    enum gap_cause cause;
+    const char *detail; /* a sentence; never NULL */
+};
+
+enum mark_kind { MARK_TRIGGER, MARK_FREQUENCY, MARK_PTWRITE, MARK_MIGRATION, MARK_SNAPSHOT, MARK_NOTE };
+/* "trigger" "frequency" "ptwrite" "migration" "snapshot" "note" */
+const char *mark_kind_name(enum mark_kind kind);
+
+struct mark {
+    uint64_t time_ns;
+    pid_t tid;
+    enum mark_kind kind;
+    const char *detail;
+};
+
+struct trace_info {
+    uint64_t first_ns, last_ns;
+    bool sampled;          /* a sampled trace must never look exact */
+    uint64_t period_ns;    /* sampled: the median distance of two samples of a running thread */
+    bool instructions;     /* the clock counts instructions (`step`) */
+    uint64_t input_bytes;  /* size of what was read */
+    const char *recorder;  /* "pt", "step", "sample", or "perf" when unknown */
+    const char *partial;   /* a sentence when the input could not be read whole, else NULL */
+};
+
+struct trace;
+
+void trace_free(struct trace *t);
+const struct trace_info *trace_info(const struct trace *t);
+const struct functions *trace_functions(const struct trace *t);
+
+/* Threads are ordered by pid, then tid. */
+size_t trace_thread_count(const struct trace *t);
+const struct trace_thread *trace_thread(const struct trace *t, size_t i);
+/* Index of tid, or −1. */
+ssize_t trace_find_thread(const struct trace *t, pid_t tid);
+
+/* The spans of one row, sorted by start; *n gets their number. Row 0 is the outermost frame. */
+const struct span *trace_row(const struct trace *t, size_t thread, size_t depth, size_t *n);
+
+/* The span of a row that covers time_ns, or the last one that starts before it (the caller checks
+ * end_ns), or NULL. O(log n). */
+const struct span *trace_row_at(const struct trace *t, size_t thread, size_t depth,
+                                uint64_t time_ns);
+
+/* Sorted by start, then tid. */
+const struct gap *trace_gaps(const struct trace *t, size_t *n);
+/* Sorted by time, then tid. */
+const struct mark *trace_marks(const struct trace *t, size_t *n);
+
+/* Verifies every invariant named above; the sentence names the first span that breaks one. For
+ * tests and `--check`; O(spans). */
+int trace_check(const struct trace *t, struct err *err);
+
+/* ---- Building ---- */
+
+struct trace_builder;
+
+/* The builder takes over functions; they end up in the trace. */
+struct trace_builder *trace_builder_new(struct functions *functions);
+void trace_builder_free(struct trace_builder *b);
+void trace_builder_set_info(struct trace_builder *b, const struct trace_info *info);
+
+/* Adds a thread (or finds it); returns its index in the builder. */
+size_t trace_builder_thread(struct trace_builder *b, pid_t pid, pid_t tid);
+void trace_builder_comm(struct trace_builder *b, size_t thread, const char *comm);
+void trace_builder_count_sample(struct trace_builder *b, size_t thread, int cpu);
+
+/* A frame is entered / the innermost frame is left. Times of one thread must not go backwards; one
+ * that does is raised to the last time and counted (trace_builder_clamped). */
+int trace_builder_enter(struct trace_builder *b, size_t thread, uint64_t time_ns, fn_id fn,
+                        unsigned flags);
+void trace_builder_leave(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags);
+size_t trace_builder_depth(const struct trace_builder *b, size_t thread);
+/* The function open at a depth of the thread's present stack. */
+fn_id trace_builder_open_fn(const struct trace_builder *b, size_t thread, size_t depth);
+
+void trace_builder_gap(struct trace_builder *b, const struct gap *gap);
+void trace_builder_mark(struct trace_builder *b, const struct mark *mark);
+uint64_t trace_builder_clamped(const struct trace_builder *b);
+
+/* Ends what is open (SPAN_INFERRED_END), sorts, and hands over the trace; the builder is then empty
+ * and only good for trace_builder_free. */
+int trace_builder_finish(struct trace_builder *b, struct trace **out, struct err *err);
+
+#endif
