@@ -3,7 +3,8 @@
  * Threads, each with rows of spans by depth; gaps; marks. Times are nanoseconds of the recording's
  * clock (perf's; for `step` one instruction is one nanosecond). The invariants hold always and are
  * checked by trace_check: start ≤ end; spans of a row are sorted and disjoint; every span of row d
- * lies inside one of row d−1; first_ns ≤ every time ≤ last_ns.
+ * lies inside one of row d−1 (its caller: the last one there that starts no later); first_ns ≤ every
+ * time ≤ last_ns. (A mark may lie outside its thread's first_ns and last_ns.)
  *
  * A trace is built once by a trace_builder (below) and is then immutable: any thread may read it.
  * Pointers into it live as long as it does. */
@@ -95,7 +96,7 @@ const struct functions *trace_functions(const struct trace *t);
 /* Threads are ordered by pid, then tid. */
 size_t trace_thread_count(const struct trace *t);
 const struct trace_thread *trace_thread(const struct trace *t, size_t i);
-/* Index of tid, or −1. */
+/* Index of tid, or −1. When two processes used the same tid, the one with the lower pid. */
 ssize_t trace_find_thread(const struct trace *t, pid_t tid);
 
 /* The spans of one row, sorted by start; *n gets their number. Row 0 is the outermost frame. */
@@ -115,13 +116,21 @@ const struct mark *trace_marks(const struct trace *t, size_t *n);
  * tests and `--check`; O(spans). */
 int trace_check(const struct trace *t, struct err *err);
 
-/* ---- Building ---- */
+/* ---- Building ----
+ *
+ * Different threads of a builder may be filled by different workers at once (comm, count_sample,
+ * enter, leave, depth, open_fn), as long as nobody adds a thread, a gap or a mark meanwhile. */
+
+/* Frames deeper than this are followed but not stored (trace_builder_too_deep counts them). */
+#define TRACE_MAX_DEPTH 65535
 
 struct trace_builder;
 
 /* The builder takes over functions; they end up in the trace. */
 struct trace_builder *trace_builder_new(struct functions *functions);
 void trace_builder_free(struct trace_builder *b);
+/* Strings are copied. first_ns and last_ns are widened to hold everything added; both 0: found from
+ * what was added. */
 void trace_builder_set_info(struct trace_builder *b, const struct trace_info *info);
 
 /* Adds a thread (or finds it); returns its index in the builder. */
@@ -129,21 +138,24 @@ size_t trace_builder_thread(struct trace_builder *b, pid_t pid, pid_t tid);
 void trace_builder_comm(struct trace_builder *b, size_t thread, const char *comm);
 void trace_builder_count_sample(struct trace_builder *b, size_t thread, int cpu);
 
-/* A frame is entered / the innermost frame is left. Times of one thread must not go backwards; one
- * that does is raised to the last time and counted (trace_builder_clamped). */
+/* A frame is entered / the innermost frame is left (flags are added to its span; without an open
+ * frame nothing happens). Times of one thread must not go backwards; one that does is raised to the
+ * last time and counted (trace_builder_clamped). Negative: memory is short. */
 int trace_builder_enter(struct trace_builder *b, size_t thread, uint64_t time_ns, fn_id fn,
                         unsigned flags);
 void trace_builder_leave(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags);
 size_t trace_builder_depth(const struct trace_builder *b, size_t thread);
-/* The function open at a depth of the thread's present stack. */
+/* The function open at a depth of the thread's present stack; FN_NONE beyond it. */
 fn_id trace_builder_open_fn(const struct trace_builder *b, size_t thread, size_t depth);
 
+/* In any order of time; details are copied (NULL is ""). A lack of memory shows at the end. */
 void trace_builder_gap(struct trace_builder *b, const struct gap *gap);
 void trace_builder_mark(struct trace_builder *b, const struct mark *mark);
 uint64_t trace_builder_clamped(const struct trace_builder *b);
+uint64_t trace_builder_too_deep(const struct trace_builder *b);
 
-/* Ends what is open (SPAN_INFERRED_END), sorts, and hands over the trace; the builder is then empty
- * and only good for trace_builder_free. */
+/* Ends what is open at its thread's last time (SPAN_INFERRED_END), sorts, and hands over the trace;
+ * the builder is then empty and, as after a failure, only good for trace_builder_free. */
 int trace_builder_finish(struct trace_builder *b, struct trace **out, struct err *err);
 
 #endif
