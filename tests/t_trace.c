@@ -17,7 +17,7 @@ static struct trace_builder *new_builder(size_t nfn)
 {
     struct functions *f = functions_new();
     for (size_t i = 0; i < nfn; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "f%zu", i);
         assert_int_equal(functions_intern(f, "mod", name, name, 16 * i, FN_USER), i);
     }
