@@ -10,9 +10,11 @@
  *                                        one mapping: hex without 0x, prot "rwxsp" letters as in
  *                                        /proc/PID/maps; file is the number of an F record or 0
  *               E count                  the capture is whole: count M records
- *               F number dev inode size mtime_ns build-id copy path
- *                                        a mapped file; build-id in hex or -; copy is the name of a
- *                                        file below maps/, or - and, after a space, why there is none
+ *               F number dev inode size mtime_ns build-id state copy path
+ *                                        a mapped file, before the first M that refers to it, numbered
+ *                                        from 1; build-id in hex or -; state is "deleted" or "present";
+ *                                        copy is the name of a file below maps/, or - when path itself
+ *                                        is good, or when it could not be copied (an N says why)
  *               T time pid tid comm      a thread's name from now on
  *               X time pid start end copy name
  *                                        bytes of code without a file, as they were at that time

@@ -7,7 +7,7 @@
  *     maps/           mappings, build-ids, names, code without a file (core/maps_log.h)
  *     snap-1/ …       one snapshot each: perf.data, a file or a directory
  *
- * The directory has mode 0700. Nothing that an earlier recording wrote is overwritten: a name that is
+ * Directories have mode 0700, files 0600. Nothing that an earlier recording wrote is overwritten: a name that is
  * taken gets -2, -3 …; a directory given by name must not hold a recording yet. Strings in the structs
  * below are owned by them (the *_free functions release them); they hold bytes from outside. */
 #ifndef MTUI_CORE_SNAPSHOT_DIR_H
@@ -78,7 +78,8 @@ void snapshot_dir_comm(char out[65], const char *comm);
  * that starts at now_unix_s (local time in the name). */
 int snapshot_dir_create(struct snapshot_dir **out, const char *root, const char *comm, pid_t pid,
                         int64_t now_unix_s, struct err *err);
-/* Takes path, made when it does not exist; MTUI_E_STATE when it holds a recording or other files. */
+/* Takes path, made (mode 0700) when it does not exist; MTUI_E_STATE when it holds a recording. Other
+ * files in it are left alone, and so is the mode of a directory that was there before. */
 int snapshot_dir_create_at(struct snapshot_dir **out, const char *path, struct err *err);
 
 /* Opens a recording that exists, for reading and for deleting snapshots. */

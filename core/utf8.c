@@ -158,3 +158,32 @@ size_t utf8_escape(char *out, size_t size, const char *s, size_t len)
     out[used] = '\0';
     return used;
 }
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+size_t utf8_unescape(char *s)
+{
+    static const char named[] = "tnr\\", plain[] = "\t\n\r\\";
+    char *out = s;
+    for (const char *p = s; *p; p++) {
+        const char *which = p[0] == '\\' && p[1] ? strchr(named, p[1]) : NULL;
+        if (which) {
+            *out++ = plain[which - named];
+            p++;
+        } else if (p[0] == '\\' && p[1] == 'x' && hex_digit(p[2]) >= 0 && hex_digit(p[3]) >= 0) {
+            *out++ = (char)(hex_digit(p[2]) * 16 + hex_digit(p[3]));
+            p += 3;
+        } else {
+            *out++ = *p;
+        }
+    }
+    *out = '\0';
+    return (size_t)(out - s);
+}

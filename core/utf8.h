@@ -35,6 +35,10 @@ size_t utf8_cut(const char *s, size_t len, size_t max_cols, size_t *cols);
  * Returns the bytes written without the terminator. */
 size_t utf8_escape(char *out, size_t size, const char *s, size_t len);
 
+/* Undoes utf8_escape in place and returns the new length; a backslash that begins no escape of
+ * utf8_escape's stays. */
+size_t utf8_unescape(char *s);
+
 /* True for code points that must not reach a terminal: C0, DEL, C1, line and paragraph separators,
  * bidirectional controls. */
 int utf8_is_unsafe(uint32_t cp);
