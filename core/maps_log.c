@@ -333,7 +333,7 @@ int maps_log_open(struct maps_log **out, const char *dir, struct err *err)
     struct maps_log *log = xcalloc(1, sizeof *log);
     log->dir = xasprintf("%s/maps", dir);
     char *path = xasprintf("%s/log", log->dir);
-    size_t len;
+    size_t len = 0;
     int rc = slurp(path, &log->text, &len, err);
     if (rc == 0 && (len < sizeof magic - 1 || memcmp(log->text, magic, sizeof magic - 1) != 0))
         rc = err_set(err, MTUI_E_FORMAT, "%s is not a log of mappings of version 1", path);

@@ -6,7 +6,7 @@
  *             separated by tabs, names escaped as utf8_escape writes them:
  *               P time pid reason        a capture of a process begins: the mappings that follow replace
  *                                        all that were known of it
- *               M start end prot pgoff dev inode file path
+ *               M start end pgoff prot dev inode file path
  *                                        one mapping: hex without 0x, prot "rwxsp" letters as in
  *                                        /proc/PID/maps; file is the number of an F record or 0
  *               E count                  the capture is whole: count M records

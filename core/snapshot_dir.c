@@ -21,7 +21,6 @@
 
 struct snapshot_dir {
     char *path;
-    unsigned last; /* highest snapshot number seen or made */
     bool made;     /* by us: may be removed when nothing came of it */
 };
 
@@ -116,21 +115,25 @@ static unsigned snap_number(const char *name)
     return fmt_parse_u64(name + 5, 1, UINT_MAX - 1, &n, NULL) == 0 ? (unsigned)n : 0;
 }
 
-/* Whether dir holds a recording, and its highest snapshot number. */
-static int look_into(const char *path, bool *recording, unsigned *last, struct err *err)
+static char *snap_path(const char *dir, unsigned number)
+{
+    return number ? xasprintf("%s/snap-%u", dir, number) : xasprintf("%s/snap-end", dir);
+}
+
+static bool is_part_of_recording(const char *name)
+{
+    return snap_number(name) || !strcmp(name, "snap-end") || !strcmp(name, "session.ini") ||
+           !strcmp(name, "hits.tsv") || !strcmp(name, "perf.data");
+}
+
+static int look_into(const char *path, bool *recording, struct err *err)
 {
     DIR *dir = opendir(path);
     if (!dir)
         return err_errno(err, errno, "cannot read the directory %s", path);
     *recording = false;
-    *last = 0;
-    for (struct dirent *e; (e = readdir(dir));) {
-        unsigned n = snap_number(e->d_name);
-        if (n > *last)
-            *last = n;
-        if (n || !strcmp(e->d_name, "session.ini") || !strcmp(e->d_name, "hits.tsv"))
-            *recording = true;
-    }
+    for (struct dirent *e; (e = readdir(dir));)
+        *recording |= is_part_of_recording(e->d_name);
     closedir(dir);
     return 0;
 }
@@ -146,8 +149,7 @@ int snapshot_dir_create_at(struct snapshot_dir **out, const char *path, struct e
     if (!made && errno != EEXIST)
         return err_errno(err, errno, "cannot make the directory %s", path);
     bool recording;
-    unsigned last;
-    rc = look_into(path, &recording, &last, err);
+    rc = look_into(path, &recording, err);
     if (rc < 0)
         return rc;
     if (recording)
@@ -162,23 +164,20 @@ int snapshot_dir_create_at(struct snapshot_dir **out, const char *path, struct e
 int snapshot_dir_open(struct snapshot_dir **out, const char *path, struct err *err)
 {
     bool recording;
-    unsigned last;
-    int rc = look_into(path, &recording, &last, err);
+    int rc = look_into(path, &recording, err);
     if (rc < 0)
         return rc;
     if (!recording)
         return err_set(err, MTUI_E_NOENT, "%s holds no recording: it has neither session.ini nor snap-1",
                        path);
     *out = new_dir(path, false);
-    (*out)->last = last;
     return 0;
 }
 
 bool snapshot_dir_is(const char *path)
 {
     bool recording;
-    unsigned last;
-    return look_into(path, &recording, &last, NULL) == 0 && recording;
+    return look_into(path, &recording, NULL) == 0 && recording;
 }
 
 void snapshot_dir_close(struct snapshot_dir *d)
@@ -235,38 +234,6 @@ int snapshot_dir_check(const struct snapshot_dir *d, uint64_t need_bytes, uint64
     return rc;
 }
 
-int snapshot_dir_add(struct snapshot_dir *d, unsigned *number, char **path, struct err *err)
-{
-    for (unsigned n = d->last + 1; n < UINT_MAX; n++) {
-        char *p = xasprintf("%s/snap-%u", d->path, n);
-        if (mkdir(p, 0700) == 0) {
-            d->last = n;
-            *number = n;
-            *path = p;
-            return 0;
-        }
-        int e = errno;
-        if (e != EEXIST) {
-            int rc = err_errno(err, e, "cannot make the directory %s", p);
-            free(p);
-            return rc;
-        }
-        free(p);
-    }
-    return err_set(err, MTUI_E_LIMIT, "%s has no snapshot number left", d->path);
-}
-
-int snapshot_dir_mark_end(struct snapshot_dir *d, unsigned number, struct err *err)
-{
-    char *path = xasprintf("%s/snap-%u/end", d->path, number);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int rc = fd < 0 ? err_errno(err, errno, "cannot write %s", path) : 0;
-    if (fd >= 0)
-        close(fd);
-    free(path);
-    return rc;
-}
-
 /* Empties the directory open at fd (which it closes), never following a link. */
 static int empty_dir(int fd, int depth)
 {
@@ -299,7 +266,7 @@ static int remove_tree(const char *path)
 
 int snapshot_dir_delete(struct snapshot_dir *d, unsigned number, struct err *err)
 {
-    char *path = xasprintf("%s/snap-%u", d->path, number);
+    char *path = snap_path(d->path, number);
     int rc = 0;
     errno = 0;
     if (remove_tree(path) < 0)
@@ -351,7 +318,7 @@ static uint64_t dir_bytes(int fd, int depth)
 /* False when snap-N holds no perf.data. */
 static bool read_entry(const char *dir, unsigned number, struct snapshot_entry *entry)
 {
-    struct snapshot_entry e = {.number = number, .path = xasprintf("%s/snap-%u", dir, number)};
+    struct snapshot_entry e = {.number = number, .path = snap_path(dir, number)};
     e.data = xasprintf("%s/perf.data", e.path);
     struct stat st;
     int fd = open(e.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -363,7 +330,6 @@ static bool read_entry(const char *dir, unsigned number, struct snapshot_entry *
         return false;
     }
     e.mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    e.end = faccessat(fd, "end", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     e.bytes = dir_bytes(fd, 0);
     *entry = e;
     return true;
@@ -373,7 +339,7 @@ static int by_number(const void *a, const void *b)
 {
     unsigned x = ((const struct snapshot_entry *)a)->number;
     unsigned y = ((const struct snapshot_entry *)b)->number;
-    return (x > y) - (x < y);
+    return (x - 1 > y - 1) - (x - 1 < y - 1); /* 0, snap-end, is last */
 }
 
 int snapshot_dir_list(const struct snapshot_dir *d, struct snapshot_entry **out, size_t *n,
@@ -386,7 +352,7 @@ int snapshot_dir_list(const struct snapshot_dir *d, struct snapshot_entry **out,
     for (struct dirent *e; (e = readdir(dir));) {
         unsigned number = snap_number(e->d_name);
         struct snapshot_entry entry;
-        if (number && read_entry(d->path, number, &entry))
+        if ((number || !strcmp(e->d_name, "snap-end")) && read_entry(d->path, number, &entry))
             vec_push(&list, entry);
     }
     closedir(dir);

@@ -6,6 +6,8 @@
  *     output          what a program that mtui started has printed
  *     maps/           mappings, build-ids, names, code without a file (core/maps_log.h)
  *     snap-1/ …       one snapshot each: perf.data, a file or a directory
+ *     snap-end/       what the recorder wrote when it was stopped, where that is no numbered snapshot
+ *   The recorder (core/recorder.h) makes the snap-* directories.
  *
  * Directories have mode 0700, files 0600. Nothing that an earlier recording wrote is overwritten: a name that is
  * taken gets -2, -3 …; a directory given by name must not hold a recording yet. Strings in the structs
@@ -55,14 +57,13 @@ struct snapshot_hit {
     unsigned snapshot;    /* the snapshot that it caused; 0: counted only */
 };
 
-/* One snap-N. */
+/* One snap-N, or snap-end. */
 struct snapshot_entry {
-    unsigned number;
+    unsigned number; /* 0: snap-end */
     char *path;      /* of the snapshot's directory */
     char *data;      /* of its perf.data: a file, or the directory that `perf record --kcore` writes */
     uint64_t bytes;  /* of everything in it */
     int64_t mtime_ns; /* of perf.data, wall clock */
-    bool end;        /* the file that perf wrote when it was stopped */
 };
 
 /* ---- Writing ---- */
@@ -102,14 +103,7 @@ int snapshot_dir_write_info(struct snapshot_dir *d, const struct session_info *i
 /* Appends a line to hits.tsv in one write(2). */
 int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err);
 
-/* Makes snap-N with the next free number; *path, which the caller frees, is its directory. The number is
- * one more than any that this directory has ever held while open. */
-int snapshot_dir_add(struct snapshot_dir *d, unsigned *number, char **path, struct err *err);
-
-/* Notes that snap-N is what perf wrote when it was stopped (a file `end` in it). */
-int snapshot_dir_mark_end(struct snapshot_dir *d, unsigned number, struct err *err);
-
-/* Removes snap-N and all in it; nothing outside of the directory is touched. */
+/* Removes snap-N (0: snap-end) and all in it; nothing outside of the directory is touched. */
 int snapshot_dir_delete(struct snapshot_dir *d, unsigned number, struct err *err);
 
 /* Removes the whole recording when it holds no snapshot and no output (a start that failed); returns
@@ -118,7 +112,7 @@ bool snapshot_dir_discard_empty(struct snapshot_dir *d);
 
 /* ---- Reading ---- */
 
-/* Snapshots that hold a perf.data, by number. *out is released with snapshot_dir_free_list. */
+/* Snapshots that hold a perf.data, by number, snap-end last. *out is released with snapshot_dir_free_list. */
 int snapshot_dir_list(const struct snapshot_dir *d, struct snapshot_entry **out, size_t *n,
                       struct err *err);
 void snapshot_dir_free_list(struct snapshot_entry *list, size_t n);
@@ -127,7 +121,7 @@ void snapshot_dir_free_list(struct snapshot_entry *list, size_t n);
 int snapshot_dir_read_info(const struct snapshot_dir *d, struct session_info *info, struct err *err);
 void session_info_free(struct session_info *info); /* what it owns, then zeroes it */
 
-/* A missing hits.tsv is no hits; lines that do not parse are counted in *bad_lines (NULL allowed). */
+/* Sorted by time. A missing hits.tsv is no hits; lines that do not parse are counted in *bad_lines (NULL allowed). */
 int snapshot_dir_read_hits(const struct snapshot_dir *d, struct snapshot_hit **out, size_t *n,
                            size_t *bad_lines, struct err *err);
 void snapshot_dir_free_hits(struct snapshot_hit *hits, size_t n);

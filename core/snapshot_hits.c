@@ -87,6 +87,14 @@ static bool parse_line(char *line, struct snapshot_hit *hit)
     return true;
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const struct snapshot_hit *x = a, *y = b;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
 int snapshot_dir_read_hits(const struct snapshot_dir *d, struct snapshot_hit **out, size_t *n,
                            size_t *bad_lines, struct err *err)
 {
@@ -126,6 +134,9 @@ int snapshot_dir_read_hits(const struct snapshot_dir *d, struct snapshot_hit **o
         snapshot_dir_free_hits(hits.data, hits.len);
         rc = err_set(err, MTUI_E_NOMEM, "%s is too big for the memory at hand", path);
     } else {
+        /* A hit is written when its snapshot is known, so later ones may stand before it. */
+        if (hits.len)
+            qsort(hits.data, hits.len, sizeof *hits.data, by_time);
         *out = hits.data;
         *n = hits.len;
         if (bad_lines)

@@ -1,0 +1,206 @@
+/* One recording, whole: the target, the triggers on it, the recorder, and the snapshot directory.
+ *
+ *   PREPARING  the target is held or found, names are resolved, the recorder gets ready
+ *   ARMED      it records; hits, keys and requests make snapshots
+ *   STOPPING   it was asked to finish, or the target has ended; what is outstanding is written
+ *   ENDED      everything that could be kept is in the directory
+ *   FAILED     it never got to record, or the recorder died; what was written is kept
+ *
+ * Nothing here blocks, but that starting resolves the names of triggers (milliseconds for most
+ * programs, a second for very big ones). When this process is killed, recorder, probes and everything
+ * else go with it and the target runs on. All functions and callbacks run in the loop's thread, which
+ * must be the main thread (the recorder dies with the thread that started it). Several sessions may
+ * follow one another; at most one at a time is meant to record. */
+#ifndef MTUI_CORE_SESSION_H
+#define MTUI_CORE_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/capability.h"
+#include "core/err.h"
+#include "core/loop.h"
+#include "core/plan.h"
+#include "core/recorder.h"
+#include "core/snapshot_dir.h"
+#include "core/target.h"
+#include "core/trigger_policy.h"
+#include "core/trigger_set.h"
+
+/* ---- What to record ---- */
+
+/* Everything that the options of `run` and `attach`, or the Record screen, say. Zero is the default of
+ * each. Strings and arrays belong to it. */
+struct session_setup {
+    bool auto_recorder;              /* pt where it works, else sample */
+    enum plan_recorder recorder;     /* when not auto */
+    bool auto_mode;                  /* by triggers, interactive or not: session_setup_mode */
+    enum plan_mode mode;
+    enum plan_timing timing;
+    enum plan_call_graph call_graph;
+    enum plan_control control;
+    pid_t *pids;                     /* attach; empty for run */
+    size_t n_pids;
+    pid_t *tids;
+    size_t n_tids;
+    char **argv;                     /* run: NULL-terminated; NULL for attach */
+    char **triggers;                 /* SPECs */
+    size_t n_triggers;
+    struct trigger_conditions when;  /* of every trigger */
+    bool children, kernel, force;
+    bool inherit_stdio;              /* run: the program's stdout goes to our stderr (batch) */
+    uint64_t ring_bytes;
+    unsigned freq_hz;
+    uint64_t duration_ns;            /* stop after it; 0: never */
+    uint64_t budget;                 /* step: instructions a window */
+    char *truth;                     /* step */
+    char *output;                    /* -o DIR; NULL: a new one below the root */
+    char *command_line;              /* of mtui, for session.ini */
+};
+
+/* Copies everything; session_setup_free zeroes. */
+void session_setup_copy(struct session_setup *to, const struct session_setup *from);
+void session_setup_free(struct session_setup *s);
+void session_setup_add_trigger(struct session_setup *s, const char *spec); /* once each */
+/* False when it was not there. */
+bool session_setup_remove_trigger(struct session_setup *s, const char *spec);
+
+/* The recorder that auto means on this machine, and a sentence why; the one chosen otherwise. */
+enum plan_recorder session_setup_recorder(const struct session_setup *s,
+                                          const struct capabilities *caps, char *why, size_t size);
+/* The mode: as set, or, with auto_mode, snapshots by trigger when there are triggers or someone can
+ * press the key, else one at the end. */
+enum plan_mode session_setup_mode(const struct session_setup *s, bool interactive);
+
+/* The complete command of the recorder as it would run, for --print; the caller frees *out. */
+int session_setup_command(const struct session_setup *s, const struct capabilities *caps,
+                          const struct perf_version *version, bool interactive, char **out,
+                          struct err *err);
+
+/* The mtui command that repeats this setup without a screen, quoted for a shell; the caller frees. */
+char *session_setup_repeat(const struct session_setup *s);
+
+/* ---- Recording ---- */
+
+struct session;
+
+enum session_state { SESSION_PREPARING, SESSION_ARMED, SESSION_STOPPING, SESSION_ENDED, SESSION_FAILED };
+const char *session_state_name(enum session_state s);
+
+/* A snapshot of this session. */
+struct session_snapshot {
+    unsigned number;      /* 0: the end file */
+    char *data;           /* path of its perf.data; NULL when it was deleted */
+    char *trigger;        /* what caused it: a SPEC, "key", "end" */
+    pid_t tid;            /* of the hit, else 0 */
+    uint64_t time_ns;     /* of the hit or key, recording's clock; 0 unknown */
+    int64_t unix_ns;      /* the same on the wall clock */
+    uint64_t bytes;
+    uint64_t hit_to_command_ns; /* from the hit to the command written; 0 without a hit */
+    char *remark;         /* truncated, not closed properly …; or NULL */
+};
+
+/* A line of the log. */
+enum session_level { SESSION_INFO, SESSION_WARNING, SESSION_ERROR };
+struct session_line {
+    int64_t unix_ns;
+    enum session_level level;
+    const char *text; /* escaped */
+};
+#define SESSION_LOG_LINES 1000 /* older ones are forgotten */
+
+/* A hit, as shown. */
+struct session_hit {
+    struct snapshot_hit hit; /* hit.trigger belongs to the session */
+    int64_t unix_ns;
+    enum trigger_verdict verdict;
+    bool has_duration;
+};
+#define SESSION_HITS 256 /* older ones are only in hits.tsv */
+
+struct session_callbacks {
+    void (*changed)(void *arg); /* something that the screen shows; at most once a round of the loop */
+    void (*snapshot)(void *arg, const struct session_snapshot *s);
+    void (*ended)(void *arg); /* ENDED or FAILED: last call */
+};
+
+/* What is known of the machine; probed once by the program (capability_probe, perf_version_probe). */
+struct session_machine {
+    const struct capabilities *caps;
+    const struct perf_version *version;
+    const char *xdg_state_home, *home; /* for the root of recordings; NULL: not set */
+    bool interactive;                  /* someone can press keys */
+};
+
+/* Starts. The setup is copied. Refused at once: options that make no sense together, a target that is
+ * not there or may not be traced, a name that does not resolve (with the nearest ones), a directory
+ * that cannot be used, a perf that is not there. Nothing is left behind then. */
+int session_start(struct session **out, struct loop *loop, const struct session_setup *setup,
+                  const struct session_machine *machine, const struct session_callbacks *callbacks,
+                  void *arg, struct err *err);
+
+/* Before the end this cuts off what is outstanding. leave: what becomes of a program that mtui started
+ * and that still runs. */
+void session_free(struct session *s, enum target_leave leave);
+
+/* Requests; they return as recorder_* do, and what comes of them shows in the status. */
+int session_snapshot(struct session *s, struct err *err);
+int session_toggle_enabled(struct session *s, struct err *err);
+int session_ping(struct session *s, struct err *err);
+int session_give_up(struct session *s, struct err *err); /* waiting for the outstanding snapshot */
+/* Finishes and keeps everything; the second call presses (SIGTERM), the third kills. */
+int session_stop(struct session *s, struct err *err);
+/* No trigger fires any more; the recording goes on. */
+int session_disarm(struct session *s, struct err *err);
+/* Deletes snap-N of this session. */
+int session_delete(struct session *s, unsigned number, struct err *err);
+
+/* ---- What the screen shows; pointers live until the loop runs again ---- */
+
+struct session_status {
+    enum session_state state;
+    const char *sentence;       /* ENDED, FAILED: what happened; else NULL */
+    bool ok;                    /* ENDED: nothing went wrong */
+    bool too_hot;               /* FAILED because the trigger costs too much; `force` goes on */
+    enum plan_recorder recorder;
+    const char *recorder_why;   /* a sentence */
+    enum plan_mode mode;
+    uint64_t ring_bytes;
+    uint64_t started_ns, ended_ns; /* loop clock; 0: not yet */
+    int64_t started_unix_ns;
+    uint64_t armed_ns;          /* loop clock; 0: not yet */
+    bool disarmed;
+    bool has_recorder;
+    struct recorder_status rec; /* valid with has_recorder */
+    uint64_t hits, fired, counted; /* counted: hits that made no snapshot */
+    uint64_t hit_to_command_ns; /* of the last snapshot by a trigger; 0: none yet */
+    uint64_t est_full_ns;       /* estimate: when the ring was full, loop clock; 0: unknown */
+    uint64_t est_lookback_ns;   /* estimate from the last snapshot; 0: unknown */
+    unsigned est_from;          /* the snapshot that the estimate comes from */
+    uint64_t maps_left_out;     /* files and code that could not be kept */
+    const char *maps_note;
+};
+
+void session_get_status(struct session *s, struct session_status *out);
+const struct session_setup *session_get_setup(const struct session *s);
+struct snapshot_dir *session_dir(const struct session *s);
+struct target *session_target(const struct session *s);             /* the first */
+const struct trigger_set *session_triggers(const struct session *s); /* NULL after the end */
+
+size_t session_snapshot_count(const struct session *s);
+const struct session_snapshot *session_snapshot_at(const struct session *s, size_t i);
+/* The time that a decoded snapshot spans, for the estimate of the look-back. */
+void session_note_span(struct session *s, unsigned number, uint64_t span_ns);
+
+/* Newest last. */
+size_t session_log_count(const struct session *s);
+struct session_line session_log_at(const struct session *s, size_t i);
+size_t session_hit_count(const struct session *s);
+const struct session_hit *session_hit_at(const struct session *s, size_t i);
+/* Adds a line of the program's own to the log. */
+void session_log(struct session *s, enum session_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
