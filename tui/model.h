@@ -1,0 +1,146 @@
+/* What the screens share, and what they ask the app for.
+ *
+ * Views read the fields and change them through the functions, which tell every other view. What a
+ * view wants from outside (another screen, a line of input, the editor) is left here as a request; the
+ * app takes it at the end of the round, a test reads it. Belongs to the loop's thread; strings handed
+ * in are copied. */
+#ifndef MTUI_TUI_MODEL_H
+#define MTUI_TUI_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/vec.h"
+#include "tui/surface.h"
+#include "tui/view.h"
+
+struct loop;
+struct settings;
+struct glyphs;
+struct theme;
+struct capabilities;
+struct session;
+struct trace;
+
+struct model_target {
+    pid_t pid;           /* 0: none chosen */
+    uint64_t start_time; /* field 22 of /proc/PID/stat: a pid alone may be used again */
+    char comm[64];       /* bytes from outside */
+};
+
+typedef void model_answer_fn(void *arg, bool yes);
+/* text is NULL when the prompt was left with Esc. */
+typedef void model_line_fn(void *arg, const char *text);
+
+enum model_severity { SAY_INFO, SAY_WARN, SAY_ERROR };
+
+struct model_requests {
+    char *screen; /* NULL: stay; the view_ops.name to go to */
+
+    char *question; /* NULL: none; answered by y / n / Esc */
+    model_answer_fn *answer;
+    void *answer_arg;
+
+    char *prompt; /* NULL: none; the label before the input */
+    char *prompt_initial;
+    model_line_fn *line;
+    void *line_arg;
+
+    char *edit_path; /* NULL: none */
+    int edit_line;
+
+    char *copy; /* NULL: none; text for the clipboard */
+
+    bool quit;
+};
+
+struct model {
+    struct loop *loop;
+    struct settings *settings;
+    const struct glyphs *glyphs; /* of the tier in use; changes with MODEL_SETTINGS */
+    const struct theme *theme;
+    const struct capabilities *caps; /* NULL until they are known */
+
+    struct model_target target;
+    VEC(char *) triggers;     /* in the grammar of `-t`: SYMBOL, SYMBOL@return, FILE:LINE, … */
+    struct session *session;  /* the recording in progress, or NULL; owned by who set it */
+    bool recording;           /* true from start to stop: quitting asks, S snaps */
+    const struct trace *trace; /* the opened trace, or NULL */
+    char trace_label[64];      /* "snap 1" */
+
+    /* Shared between timeline, functions and events; 0/0 range: none. */
+    uint64_t cursor_ns;
+    pid_t cursor_tid; /* 0: none */
+    uint64_t range_start_ns, range_end_ns;
+
+    char say[512]; /* the last message, already harmless; "" when there is none */
+    enum model_severity say_severity;
+    bool dirty; /* something on the screen may have changed */
+
+    struct model_requests want;
+
+    /* Set by the app: told of each change, at once. NULL in tests. */
+    void (*on_change)(void *arg, enum model_change what);
+    void *on_change_arg;
+
+    void (*trace_release)(void *arg);
+    void *trace_release_arg;
+};
+
+/* All fields zero but those given; loop and settings stay the caller's. */
+struct model *model_new(struct loop *loop, struct settings *settings);
+void model_free(struct model *m);
+
+/* ---- Shared state ---- */
+
+void model_changed(struct model *m, enum model_change what);
+/* The screen needs a redraw (cheap; the app draws at most 60 times a second). */
+void model_redraw(struct model *m);
+
+/* pid 0 takes the choice away. Chosen triggers stay. */
+void model_set_target(struct model *m, pid_t pid, uint64_t start_time, const char *comm);
+
+/* Adds a trigger unless it is there already; returns its index. */
+size_t model_add_trigger(struct model *m, const char *spec);
+bool model_remove_trigger(struct model *m, const char *spec);
+bool model_has_trigger(const struct model *m, const char *spec);
+void model_clear_triggers(struct model *m);
+
+void model_set_session(struct model *m, struct session *session, bool recording);
+
+/* Opens a trace (NULL: none). release(release_arg) runs when it is replaced, after every view has been
+ * told; NULL when it belongs to somebody else. Range and cursor are reset. */
+void model_set_trace(struct model *m, const struct trace *trace, const char *label,
+                     void (*release)(void *arg), void *release_arg);
+
+void model_set_cursor(struct model *m, pid_t tid, uint64_t time_ns);
+void model_set_range(struct model *m, uint64_t start_ns, uint64_t end_ns);
+
+/* ---- Requests ---- */
+
+/* One line in the status row, until the next key. */
+void model_say(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void model_warn(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void model_error(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Goes to the screen whose view_ops.name that is. */
+void model_go(struct model *m, const char *screen);
+
+/* Asks a question that y or n answers; one at a time, a newer one cancels (answers no to) the older. */
+void model_ask(struct model *m, const char *question, model_answer_fn *answer, void *arg);
+
+/* Reads a line, with `initial` in it at first; a newer prompt cancels the older. */
+void model_prompt(struct model *m, const char *label, const char *initial, model_line_fn *line,
+                  void *arg);
+
+/* Opens $EDITOR (vi when unset) at a line. */
+void model_edit_source(struct model *m, const char *path, int line);
+
+/* Puts text on the terminal's clipboard (OSC 52). */
+void model_copy(struct model *m, const char *text);
+
+/* Leaves mtui without asking (the app has asked). */
+void model_quit(struct model *m);
+
+#endif
