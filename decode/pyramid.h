@@ -39,14 +39,16 @@ struct pyramid_item {
     uint16_t flags;            /* of the single span; 0 for an aggregate */
 };
 
+#define PYRAMID_LEVELS 10
+
 /* Walks the part of a row that lies in a window. A struct for the stack: no allocation, nothing to
  * free. Everything in it is private. */
 struct pyramid_iter {
-    const struct pyramid *p;
-    size_t thread, depth;
     const struct span *spans;
     size_t n, at;
-    uint64_t from_ns, to_ns, resolution_ns;
+    const struct pyramid_node *level[PYRAMID_LEVELS]; /* the row's nodes, finest first */
+    size_t levels, hint;
+    uint64_t to_ns, resolution_ns;
 };
 
 /* The spans with start < to_ns that end after from_ns (or start at or after it), in order. Neighbours
