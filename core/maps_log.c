@@ -39,8 +39,8 @@ struct reader {
     struct maps_capture open; /* the capture whose M lines are being read */
     size_t open_from;
     bool is_open;
-    VEC(size_t) from;         /* per capture: index of its first mapping */
-    VEC(size_t) file_of;      /* per mapping: number of its file */
+    VEC(size_t) from;    /* per capture: index of its first mapping */
+    VEC(size_t) file_of; /* per mapping: number of its file */
     size_t bad, line;
 };
 
@@ -212,9 +212,8 @@ static const struct {
     size_t fields;
     bool (*read)(struct reader *r, char **fields);
 } records[] = {
-    {'P', 4, read_begin},  {'M', 9, read_mapping}, {'E', 2, read_end},
-    {'F', 10, read_file},  {'T', 5, read_thread},  {'X', 7, read_code},
-    {'J', 4, read_perf_map}, {'N', 2, read_note},
+    {'P', 4, read_begin},  {'M', 9, read_mapping}, {'E', 2, read_end},      {'F', 10, read_file},
+    {'T', 5, read_thread}, {'X', 7, read_code},    {'J', 4, read_perf_map}, {'N', 2, read_note},
 };
 
 static bool read_line(struct reader *r, char *line)
@@ -293,8 +292,8 @@ static void settle(struct reader *r)
     if (log->threads.len)
         qsort(log->threads.data, log->threads.len, sizeof *log->threads.data, thread_order);
     if (r->bad)
-        log->partial = xasprintf("%s/log: %zu of %zu lines could not be used", log->dir, r->bad,
-                                 r->line);
+        log->partial =
+            xasprintf("%s/log: %zu of %zu lines could not be used", log->dir, r->bad, r->line);
 }
 
 static int slurp(const char *path, char **out, size_t *len, struct err *err)

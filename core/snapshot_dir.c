@@ -21,7 +21,7 @@
 
 struct snapshot_dir {
     char *path;
-    bool made;     /* by us: may be removed when nothing came of it */
+    bool made; /* by us: may be removed when nothing came of it */
 };
 
 int snapshot_dir_root(char **out, const char *xdg_state_home, const char *home, struct err *err)
@@ -168,8 +168,8 @@ int snapshot_dir_open(struct snapshot_dir **out, const char *path, struct err *e
     if (rc < 0)
         return rc;
     if (!recording)
-        return err_set(err, MTUI_E_NOENT, "%s holds no recording: it has neither session.ini nor snap-1",
-                       path);
+        return err_set(err, MTUI_E_NOENT,
+                       "%s holds no recording: it has neither session.ini nor snap-1", path);
     *out = new_dir(path, false);
     return 0;
 }

@@ -14,8 +14,7 @@
 #include "core/utf8.h"
 #include "core/vec.h"
 
-static const char header[] =
-    "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n";
+static const char header[] = "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n";
 #define COLUMNS 8
 
 int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err)

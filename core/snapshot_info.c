@@ -1,5 +1,5 @@
-/* session.ini: one `key = value` a line, in the grammar of core/conf.h. Keys may repeat (trigger, pid);
- * values too long for a line are cut. */
+/* session.ini: one `key = value` a line, in the grammar of core/conf.h. Keys may repeat (trigger,
+ * pid); values too long for a line are cut. */
 #include "core/snapshot_dir.h"
 
 #include <errno.h>
@@ -21,7 +21,10 @@ static const struct {
     enum kind kind;
     size_t offset;
 } keys[] = {
-#define KEY(name, kind, member) {name, kind, offsetof(struct session_info, member)}
+#define KEY(name, kind, member)                                                                    \
+    {                                                                                              \
+        name, kind, offsetof(struct session_info, member)                                          \
+    }
     KEY("recorder", TEXT, recorder),
     KEY("mode", TEXT, mode),
     KEY("clock", TEXT, clock),
@@ -139,8 +142,7 @@ static int read_key(void *arg, const struct conf_words *words, int line, struct 
     return 0;
 }
 
-int snapshot_dir_read_info(const struct snapshot_dir *d, struct session_info *info,
-                           struct err *err)
+int snapshot_dir_read_info(const struct snapshot_dir *d, struct session_info *info, struct err *err)
 {
     char *path = xasprintf("%s/session.ini", snapshot_dir_path(d));
     struct session_info read = {0};

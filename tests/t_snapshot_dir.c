@@ -1,0 +1,366 @@
+/* The snapshot directory: names, numbers, what is refused, session.ini and hits.tsv there and back.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/snapshot_dir.h"
+#include "tests/lib_run.h"
+
+static char *tmp;
+
+static int set_up(void **state)
+{
+    (void)state;
+    setenv("TZ", "UTC", 1);
+    tzset();
+    tmp = run_temp_dir();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    run_remove_tree(tmp);
+    free(tmp);
+    return 0;
+}
+
+static unsigned mode_of(const char *path)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_mode & 07777;
+}
+
+static void put_file(const char *dir, const char *name, const char *text)
+{
+    char *path = xasprintf("%s/%s", dir, name);
+    run_write_file(path, text);
+    free(path);
+}
+
+static void put_snapshot(const char *dir, const char *snap, size_t bytes)
+{
+    char *path = xasprintf("%s/%s", dir, snap), *text = xcalloc(1, bytes + 1);
+    assert_int_equal(mkdir(path, 0700), 0);
+    memset(text, 'x', bytes);
+    put_file(path, "perf.data", text);
+    free(text);
+    free(path);
+}
+
+static void test_root(void **state)
+{
+    (void)state;
+    char *root;
+    struct err err = {0};
+    assert_int_equal(snapshot_dir_root(&root, "/s", "/h", &err), 0);
+    assert_string_equal(root, "/s/mtui");
+    free(root);
+    assert_int_equal(snapshot_dir_root(&root, "relative", "/h", &err), 0);
+    assert_string_equal(root, "/h/.local/state/mtui");
+    free(root);
+    assert_int_equal(snapshot_dir_root(&root, NULL, "", &err), MTUI_E_INVAL);
+    assert_non_null(strstr(err.text, "-o DIR"));
+}
+
+static void test_comm(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"demo-server", "demo-server"},
+        {"kworker/3:1 (x)", "kworker31x"},
+        {"..", "process"},
+        {"\x1b[2Jevil\n", "2Jevil"},
+        {"日本", "process"},
+        {".hidden", "hidden"},
+        {"a.out", "a.out"},
+        {"", "process"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[65];
+        snapshot_dir_comm(out, cases[i][0]);
+        assert_string_equal(out, cases[i][1]);
+    }
+    char longest[200], out[65];
+    memset(longest, 'a', sizeof longest);
+    longest[199] = '\0';
+    snapshot_dir_comm(out, longest);
+    assert_int_equal(strlen(out), 64);
+}
+
+/* 2026-11-29 14:11:10 UTC is 1795961470 (date -u -d @1795961470). */
+static void test_names_are_never_reused(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct snapshot_dir *a, *b, *c;
+    char *root = xasprintf("%s/state/deep/mtui", tmp);
+    assert_int_equal(snapshot_dir_create(&a, root, "my prog", 4711, 1795961470, &err), 0);
+    assert_int_equal(snapshot_dir_create(&b, root, "my prog", 4711, 1795961470, &err), 0);
+    assert_int_equal(snapshot_dir_create(&c, root, "my prog", 4711, 1795961470, &err), 0);
+    const char *base = strrchr(snapshot_dir_path(a), '/') + 1;
+    assert_string_equal(base, "myprog-4711-20261129-141110");
+    assert_string_equal(strrchr(snapshot_dir_path(b), '/') + 1, "myprog-4711-20261129-141110-2");
+    assert_string_equal(strrchr(snapshot_dir_path(c), '/') + 1, "myprog-4711-20261129-141110-3");
+    assert_int_equal(mode_of(snapshot_dir_path(a)), 0700);
+    assert_int_equal(mode_of(root), 0700);
+    snapshot_dir_close(a);
+    snapshot_dir_close(b);
+    snapshot_dir_close(c);
+    free(root);
+}
+
+static void test_given_directory(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct snapshot_dir *d;
+    char *fresh = xasprintf("%s/fresh/er", tmp);
+    assert_int_equal(snapshot_dir_create_at(&d, fresh, &err), 0);
+    assert_int_equal(mode_of(fresh), 0700);
+    snapshot_dir_close(d);
+    assert_int_equal(snapshot_dir_create_at(&d, fresh, &err), 0); /* still empty */
+    snapshot_dir_close(d);
+
+    static const char *const taken[] = {"session.ini", "hits.tsv", "perf.data", "snap-1",
+                                        "snap-end"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        char *dir = xasprintf("%s/taken%zu", tmp, i);
+        mkdir(dir, 0755);
+        put_file(dir, taken[i], "");
+        assert_int_equal(snapshot_dir_create_at(&d, dir, &err), MTUI_E_STATE);
+        assert_non_null(strstr(err.text, dir));
+        free(dir);
+    }
+    /* A directory with something else in it stays as it is, mode included. */
+    char *other = xasprintf("%s/other", tmp);
+    mkdir(other, 0755);
+    put_file(other, "notes.txt", "keep");
+    assert_int_equal(snapshot_dir_create_at(&d, other, &err), 0);
+    assert_int_equal(mode_of(other), 0755);
+    assert_false(snapshot_dir_discard_empty(d));
+    assert_int_equal(access(other, F_OK), 0);
+    snapshot_dir_close(d);
+    char *file = xasprintf("%s/notes.txt/x", other);
+    assert_true(snapshot_dir_create_at(&d, file, &err) < 0);
+    assert_int_equal(snapshot_dir_create_at(&d, "", &err), MTUI_E_INVAL);
+    free(file);
+    free(other);
+    free(fresh);
+}
+
+static void test_check(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct snapshot_dir *d;
+    char *path = xasprintf("%s/d", tmp);
+    uint64_t room = 0;
+    assert_int_equal(snapshot_dir_create_at(&d, path, &err), 0);
+    assert_int_equal(snapshot_dir_check(d, 4096, &room, &err), 0);
+    assert_true(room > 4096);
+    assert_int_equal(snapshot_dir_check(d, UINT64_MAX, NULL, &err), MTUI_E_LIMIT);
+    assert_non_null(strstr(err.text, path));
+    rmdir(path);
+    assert_true(snapshot_dir_check(d, 0, NULL, &err) < 0);
+    snapshot_dir_close(d);
+    free(path);
+}
+
+static void test_list_and_delete(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct snapshot_dir *d;
+    struct snapshot_entry *list;
+    size_t n;
+    put_snapshot(tmp, "snap-2", 10);
+    put_snapshot(tmp, "snap-10", 20);
+    put_snapshot(tmp, "snap-end", 30);
+    put_snapshot(tmp, "snap-1", 40);
+    put_snapshot(tmp, "snap-03", 1); /* no name of ours */
+    char *empty = xasprintf("%s/snap-4", tmp);
+    mkdir(empty, 0700);
+    char *kcore = xasprintf("%s/snap-5", tmp);
+    mkdir(kcore, 0700);
+    char *inner = xasprintf("%s/perf.data", kcore);
+    mkdir(inner, 0700);
+    put_file(inner, "data", "123456789");
+    char *outside = xasprintf("%s/precious", tmp);
+    run_write_file(outside, "precious");
+    char *link_path = xasprintf("%s/snap-2/link", tmp);
+    assert_int_equal(symlink(outside, link_path), 0);
+
+    assert_true(snapshot_dir_is(tmp));
+    assert_int_equal(snapshot_dir_open(&d, tmp, &err), 0);
+    assert_int_equal(snapshot_dir_list(d, &list, &n, &err), 0);
+    static const unsigned order[] = {1, 2, 5, 10, 0}, bytes[] = {40, 10, 9, 20, 30};
+    assert_int_equal(n, 5);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(list[i].number, order[i]);
+        assert_int_equal(list[i].bytes, bytes[i]);
+        assert_int_equal(access(list[i].data, F_OK), 0);
+    }
+    snapshot_dir_free_list(list, n);
+
+    assert_int_equal(snapshot_dir_delete(d, 2, &err), 0);
+    assert_int_equal(snapshot_dir_delete(d, 5, &err), 0);
+    assert_int_equal(snapshot_dir_delete(d, 0, &err), 0);
+    assert_int_equal(snapshot_dir_delete(d, 99, &err), MTUI_E_NOENT);
+    assert_int_equal(access(outside, F_OK), 0);
+    assert_int_equal(snapshot_dir_list(d, &list, &n, &err), 0);
+    assert_int_equal(n, 2);
+    snapshot_dir_free_list(list, n);
+    snapshot_dir_close(d);
+    free(link_path);
+    free(outside);
+    free(inner);
+    free(kcore);
+    free(empty);
+}
+
+static void test_discard(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct snapshot_dir *d;
+    char *path = xasprintf("%s/made", tmp);
+    assert_int_equal(snapshot_dir_create_at(&d, path, &err), 0);
+    put_file(path, "session.ini", "");
+    assert_true(snapshot_dir_discard_empty(d));
+    assert_int_equal(access(path, F_OK), -1);
+    snapshot_dir_close(d);
+    assert_int_equal(snapshot_dir_create_at(&d, path, &err), 0);
+    put_snapshot(path, "snap-1", 1);
+    assert_false(snapshot_dir_discard_empty(d));
+    snapshot_dir_close(d);
+    assert_int_equal(snapshot_dir_open(&d, "/nonexistent", &err), MTUI_E_NOENT);
+    assert_false(snapshot_dir_is("/"));
+    free(path);
+}
+
+static void test_hits(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct snapshot_dir *d;
+    struct snapshot_hit *hits;
+    size_t n, bad;
+    char name[] = "ns::f(int)\t\n\x1b\\x", key[] = "key";
+    assert_int_equal(snapshot_dir_create_at(&d, tmp, &err), 0);
+    assert_int_equal(snapshot_dir_read_hits(d, &hits, &n, &bad, &err), 0);
+    assert_int_equal(n, 0);
+    struct snapshot_hit late = {.time_ns = 2000,
+                                .tid = 12,
+                                .trigger = name,
+                                .address = 0xffffffffff60,
+                                .arg1 = UINT64_MAX,
+                                .arg2 = 1,
+                                .duration_ns = 77,
+                                .snapshot = 3};
+    struct snapshot_hit early = {.time_ns = 1000, .trigger = key};
+    assert_int_equal(snapshot_dir_add_hit(d, &late, &err), 0);
+    assert_int_equal(snapshot_dir_add_hit(d, &early, &err), 0);
+
+    char *path = xasprintf("%s/hits.tsv", tmp);
+    char *text = run_read_file(path, NULL);
+    assert_string_equal(
+        text, "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n"
+              "2000\t12\tns::f(int)\\t\\n\\x1b\\\\x\tffffffffff60\tffffffffffffffff\t1\t77\t3\n"
+              "1000\t0\tkey\t0\t0\t0\t0\t0\n");
+    free(text);
+    FILE *f = fopen(path, "a"); /* damage: a short line, a bad number, a line that was cut */
+    fputs("5\t6\n-1\t0\tx\t0\t0\t0\t0\t0\n1\t0\tx\t0\t0\t0\t0\t0", f);
+    fclose(f);
+    assert_int_equal(snapshot_dir_read_hits(d, &hits, &n, &bad, &err), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(bad, 3);
+    assert_int_equal(hits[0].time_ns, 1000);
+    assert_string_equal(hits[0].trigger, "key");
+    assert_string_equal(hits[1].trigger, name);
+    assert_true(hits[1].address == 0xffffffffff60 && hits[1].arg1 == UINT64_MAX);
+    assert_int_equal(hits[1].tid, 12);
+    assert_int_equal(hits[1].duration_ns, 77);
+    assert_int_equal(hits[1].snapshot, 3);
+    snapshot_dir_free_hits(hits, n);
+    snapshot_dir_close(d);
+    free(path);
+}
+
+static void test_session_info(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct snapshot_dir *d;
+    pid_t pids[] = {4711, 4712};
+    char *triggers[] = {(char[]){"handle_request"}, (char[]){"/a b\"c'#/@return"}};
+    struct session_info in = {.recorder = (char[]){"sample"},
+                              .mode = (char[]){"trigger"},
+                              .command_line = (char[]){"mtui attach -p 4711 -t 'a b'"},
+                              .comm = (char[]){"we\xffird \x1b\n= #name"},
+                              .kernel = (char[]){""},
+                              .started = true,
+                              .pids = pids,
+                              .npids = 2,
+                              .triggers = triggers,
+                              .ntriggers = 2,
+                              .ring_bytes = 1 << 20,
+                              .start_unix_ns = UINT64_MAX};
+    assert_int_equal(snapshot_dir_create_at(&d, tmp, &err), 0);
+    struct session_info out = {0};
+    assert_int_equal(snapshot_dir_read_info(d, &out, &err), MTUI_E_NOENT);
+    assert_int_equal(snapshot_dir_write_info(d, &in, &err), 0);
+    assert_int_equal(snapshot_dir_write_info(d, &in, &err), 0); /* again, in place */
+    char *path = xasprintf("%s/session.ini", tmp);
+    assert_int_equal(mode_of(path), 0600);
+    FILE *f = fopen(path, "a");
+    fputs("key-of-a-later-version = 7\n", f);
+    fclose(f);
+    assert_int_equal(snapshot_dir_read_info(d, &out, &err), 0);
+    assert_string_equal(out.recorder, "sample");
+    assert_string_equal(out.mode, "trigger");
+    assert_string_equal(out.command_line, in.command_line);
+    assert_string_equal(out.comm, in.comm);
+    assert_string_equal(out.kernel, "");
+    assert_null(out.perf_version);
+    assert_true(out.started);
+    assert_int_equal(out.npids, 2);
+    assert_int_equal(out.pids[1], 4712);
+    assert_int_equal(out.ntriggers, 2);
+    assert_string_equal(out.triggers[1], triggers[1]);
+    assert_int_equal(out.ring_bytes, 1 << 20);
+    assert_true(out.start_unix_ns == UINT64_MAX);
+    session_info_free(&out);
+    run_write_file(path, "start-ns = many\n");
+    assert_int_equal(snapshot_dir_read_info(d, &out, &err), MTUI_E_INVAL);
+    assert_non_null(strstr(err.text, "session.ini:1"));
+    snapshot_dir_close(d);
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_root),
+        cmocka_unit_test(test_comm),
+        cmocka_unit_test_setup_teardown(test_names_are_never_reused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_given_directory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_check, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_list_and_delete, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_discard, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_session_info, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
