@@ -27,7 +27,7 @@ enum perf_record_kind {
     PERF_REC_EXIT,
     PERF_REC_SWITCH, /* SWITCH and SWITCH_CPU_WIDE */
     PERF_REC_LOST,   /* LOST and LOST_SAMPLES */
-    PERF_REC_THROTTLE,
+    PERF_REC_THROTTLE, /* THROTTLE and UNTHROTTLE */
     PERF_REC_AUX,
     PERF_REC_ITRACE_START,
     PERF_REC_AUXTRACE_INFO,
@@ -44,13 +44,18 @@ enum perf_record_kind {
 enum perf_cpumode { PERF_MODE_UNKNOWN, PERF_MODE_KERNEL, PERF_MODE_USER, PERF_MODE_HYPERVISOR,
                     PERF_MODE_GUEST_KERNEL, PERF_MODE_GUEST_USER };
 
+/* One taken branch of a sample's branch stack, newest first; flags as in struct perf_branch_entry. */
+struct perf_branch {
+    uint64_t from, to, flags;
+};
+
 struct perf_record {
     enum perf_record_kind kind;
     uint32_t type;      /* the raw perf_event_type */
     uint16_t misc;
     uint64_t offset;    /* in the file, for messages */
-    uint64_t time_ns;   /* perf's clock; 0 when the record carries none */
-    bool has_time;
+    uint64_t time_ns;   /* perf's clock; without a time of its own, the latest one before it */
+    bool has_time;      /* false also for the records that perf made up: their time is 0 */
     pid_t pid, tid;     /* of the record's own sample id where present; −1 unknown */
     int cpu;            /* −1 unknown */
     enum perf_cpumode cpumode;
@@ -62,6 +67,15 @@ struct perf_record {
             size_t chain_len;
             const uint8_t *raw;    /* PERF_SAMPLE_RAW */
             size_t raw_len;
+            const struct perf_branch *branches; /* PERF_SAMPLE_BRANCH_STACK */
+            size_t nbranches;
+            /* PERF_SAMPLE_REGS_USER: the registers named by regs_mask (PERF_REG_*), lowest first;
+             * NULL when the sample has none. regs_abi: 1 is 32-bit, 2 is 64-bit. */
+            const uint64_t *regs;
+            size_t nregs;
+            uint64_t regs_mask, regs_abi;
+            const uint8_t *stack; /* PERF_SAMPLE_STACK_USER: bytes from the stack pointer up */
+            size_t stack_len;
         } sample;
         struct {
             pid_t pid, tid;
@@ -79,6 +93,7 @@ struct perf_record {
         } comm;
         struct {
             pid_t pid, ppid, tid, ptid;
+            bool synthesized; /* made up by perf from /proc: the maps come as records of their own */
         } fork; /* FORK and EXIT */
         struct {
             bool out, preempted;
@@ -119,6 +134,11 @@ struct perf_record {
             const char *name;
         } ksymbol;
         struct {
+            uint64_t addr;
+            const uint8_t *old_bytes, *new_bytes;
+            uint16_t old_len, new_len;
+        } text_poke;
+        struct {
             pid_t pid;
             uint8_t build_id[20];
             uint8_t build_id_len;
@@ -133,6 +153,8 @@ struct perf_event_info {
     uint32_t type;
     uint64_t config, config1, config2, sample_type, read_format;
     uint64_t sample_period_or_freq;
+    uint64_t branch_sample_type, sample_regs_user; /* PERF_SAMPLE_BRANCH_*; mask of PERF_REG_* */
+    uint32_t sample_stack_user;                    /* bytes; 0: no stack dumps (no dwarf mode) */
     bool freq, context_switch, sample_id_all, is_intel_pt, write_backward;
 };
 
@@ -145,8 +167,10 @@ struct perf_file_info {
     uint32_t clock_id;
 };
 
-/* Opens a file, a directory written by `perf record --kcore` (its "data" inside), or, with
- * perf_file_open_fd, a descriptor that may be a pipe (read to its end; the fd stays the caller's).
+/* Opens a file, a directory written by `perf record --kcore` or `--threads` (its "data" and
+ * "data.N" inside), or, with perf_file_open_fd, a descriptor that may be a pipe (read to its end; the
+ * fd stays the caller's). Reads through the whole file once. A file that was cut while it is open here
+ * ends the process with SIGBUS, as with every mapped file: do not open one that is being written.
  * A header whose data size is 0 is "recording not finished properly" and is read to the end of the
  * file. */
 int perf_file_open(struct perf_file **out, const char *path, struct err *err);
@@ -157,17 +181,18 @@ const struct perf_file_info *perf_file_info(const struct perf_file *f);
 size_t perf_file_event_count(const struct perf_file *f);
 const struct perf_event_info *perf_file_event(const struct perf_file *f, size_t i);
 
-/* A sentence about what could not be read, or NULL when all was. Complete after the first
- * perf_file_next. */
+/* A sentence about what could not be read, or NULL when all was. */
 const char *perf_file_partial(const struct perf_file *f);
 
 /* The next record in the order of time (stable: file order among equals; records without a time come
- * with the latest time before them). 1: *rec is filled, its pointers live until the next call;
+ * with the latest time before them; those that perf made up from /proc at its start, or at the dump of
+ * an overwritten ring, come first). Build-ids of the header come as PERF_REC_BUILD_ID before all. 1: *rec is filled, its pointers live until the next call;
  * 0: the end; negative: memory is short. */
 int perf_file_next(struct perf_file *f, struct perf_record *rec, struct err *err);
 void perf_file_rewind(struct perf_file *f);
 
-/* The bytes of an AUXTRACE record, mapped: live as long as f. NULL when they lie outside the file. */
+/* The bytes of an AUXTRACE record, mapped: live as long as f. Shorter than the
+ * record says when the file ends earlier; NULL when nothing of them is there. */
 const uint8_t *perf_file_aux_data(const struct perf_file *f, const struct perf_record *rec,
                                   size_t *len);
 
