@@ -182,7 +182,7 @@ static uint8_t owned_mask(const struct cell_spans *cs)
             k = row->seek(row, k, cs->edge[b]);
             if (k > cs->end)
                 k = cs->end;
-            if (row->spans[k - 1].end_ns > cs->edge[b])
+            if (row->spans[k - 1].end_ns >= cs->edge[b + 1])
                 k--;
         }
     }
@@ -264,7 +264,7 @@ static void note_left_edge(struct flame_cell *c, const struct cell_spans *cs,
                            const struct flame_axis *ax)
 {
     size_t k = cs->first;
-    if (k < cs->begin || k == 0 || !(c->owned & 1))
+    if (k < cs->begin || k == 0 || !(c->owned & 1) || c->shape == FLAME_SPLIT)
         return;
     const struct span *s = &cs->row->spans[k];
     if (s->start_ns >= cs->edge[1] || cs->edge == ax->edges)

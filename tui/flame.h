@@ -84,8 +84,8 @@ enum flame_shape {
 enum flame_flag {
     FLAME_AGGREGATE = 1 << 0, /* several spans, not shown one by one */
     FLAME_JOINED = 1 << 1,    /* the span begins at the cell's left edge, where another one ends */
-    FLAME_REPEAT = 1 << 2,    /* a boundary between two calls of one function lies in or left of the
-                                 cell, and has to be drawn for them to be countable */
+    FLAME_REPEAT = 1 << 2,    /* FLAME_SPLIT: both are calls of one function; else FLAME_JOINED to one
+                                 of the same: the boundary has to be drawn for them to be countable */
     FLAME_ALTERNATE = 1 << 3, /* the second shade of such calls */
     FLAME_CUT_LEFT = 1 << 4,  /* the label's span begins left of the window */
     FLAME_CUT_RIGHT = 1 << 5

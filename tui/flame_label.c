@@ -16,7 +16,8 @@ static int put_name(const struct flame_label_style *style, struct flame_cell *ce
                     const char *text)
 {
     size_t len = strlen(text), width = 0;
-    bool cut = utf8_cols(text, len) > (size_t)cols;
+    /* Two letters say more than one and an ellipsis. */
+    bool cut = cols >= 3 && utf8_cols(text, len) > (size_t)cols;
     if (cut)
         len = utf8_cut(text, len, (size_t)cols - 1, &width);
     int col = 0;

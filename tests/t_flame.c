@@ -1,0 +1,529 @@
+/* tui/flame: the cells of a row against an answer computed eighth by eighth, and the properties that
+ * make a picture trustworthy: nothing lost, nothing invented, edges shared, pan without shimmer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib_gentrace.h"
+#include "tui/flame.h"
+#include "tui/viewport.h"
+
+#define MAX_COLS 256
+
+/* x(t) by its definition. */
+static int reference_x(struct flame_window w, uint64_t t_ns)
+{
+    flame_i128 num = (((flame_i128)t_ns << FLAME_FRACTION_BITS) - w.start_fp) * (8 * w.cols);
+    flame_i128 den = (flame_i128)w.length_fp, q = num / den;
+    if (num % den != 0 && num < 0)
+        q--;
+    return q < -1 ? -1 : q > 8 * w.cols ? 8 * w.cols : (int)q;
+}
+
+struct picture {
+    struct flame_window window;
+    struct flame_axis axis;
+    struct flame_cell cells[MAX_COLS];
+};
+
+static void render(struct picture *p, struct flame_window w, const struct flame_row *row)
+{
+    memset(p, 0, sizeof *p);
+    p->window = w;
+    flame_axis_init(&p->axis, w);
+    flame_render_row(&p->axis, row, p->cells);
+}
+
+static void done(struct picture *p)
+{
+    flame_axis_free(&p->axis);
+}
+
+/* Random disjoint spans, zero-length ones among them, a third of them touching their neighbour. */
+static size_t random_row(struct span *out, size_t n, uint64_t base_ns, uint64_t unit_ns,
+                         uint64_t *seed)
+{
+    uint64_t at = base_ns;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t r = gen_random(seed), length = (r & 15) == 0 ? r % (40 * unit_ns + 1)
+                                                              : (r >> 8) % (unit_ns + 1);
+        if (r >> 62)
+            at += (r >> 20) % (unit_ns + 1);
+        out[i] = (struct span){.start_ns = at,
+                               .end_ns = at + length,
+                               .fn = (fn_id)(r >> 32) % 5,
+                               .flags = (r >> 40) % 97 == 0 ? SPAN_OFF_CPU : 0};
+        at += length;
+    }
+    return n;
+}
+
+static uint64_t clipped(const struct span *s, uint64_t from, uint64_t to)
+{
+    uint64_t a = s->start_ns > from ? s->start_ns : from, b = s->end_ns < to ? s->end_ns : to;
+    return b > a ? b - a : 0;
+}
+
+/* Checks every cell against the definition. */
+static void check_picture(const struct picture *p, const struct span *s, size_t n)
+{
+    static uint32_t owners[8 * MAX_COLS], count[MAX_COLS];
+    static const struct span *single[8 * MAX_COLS];
+    memset(owners, 0, sizeof owners);
+    memset(count, 0, sizeof count);
+    int limit = 8 * p->window.cols;
+    for (size_t i = 0; i < n; i++) {
+        int a = reference_x(p->window, s[i].start_ns), b = reference_x(p->window, s[i].end_ns);
+        if (b <= a)
+            b = a + 1;
+        if (a >= limit || b <= 0)
+            continue;
+        a = a < 0 ? 0 : a;
+        b = b > limit ? limit : b;
+        for (int e = a; e < b; e++) {
+            owners[e]++;
+            single[e] = &s[i];
+        }
+        for (int c = a / 8; c <= (b - 1) / 8; c++)
+            count[c]++;
+    }
+    for (int c = 0; c < p->window.cols; c++) {
+        const struct flame_cell *cell = &p->cells[c];
+        const uint32_t *o = owners + 8 * c;
+        const struct span **one = single + 8 * c;
+        uint8_t owned = 0;
+        for (int e = 0; e < 8; e++)
+            owned |= (uint8_t)((o[e] != 0) << e);
+        assert_int_equal(cell->owned, owned);
+        assert_int_equal(cell->count, count[c]);
+        assert_int_equal(cell->shape == FLAME_EMPTY, owned == 0);
+        int k = cell->eighths;
+        switch ((enum flame_shape)cell->shape) {
+        case FLAME_EMPTY:
+            assert_null(cell->ink);
+            break;
+        case FLAME_FULL:
+            for (int e = 0; e < 8; e++)
+                assert_true(o[e] == 1 && one[e] == cell->ink);
+            break;
+        case FLAME_LEFT:
+            for (int e = 0; e < 8; e++)
+                assert_true(e < k ? o[e] == 1 && one[e] == cell->ink : o[e] == 0);
+            break;
+        case FLAME_RIGHT:
+            for (int e = 0; e < 8; e++)
+                assert_true(e >= k ? o[e] == 1 && one[e] == cell->ink : o[e] == 0);
+            break;
+        case FLAME_SPLIT:
+            for (int e = 0; e < 8; e++)
+                assert_true(o[e] == 1 && one[e] == (e < k ? cell->ink : cell->paper));
+            assert_int_equal(!!(cell->flags & FLAME_REPEAT), cell->ink->fn == cell->paper->fn);
+            break;
+        case FLAME_LINE:
+            assert_int_equal(count[c], 1);
+            assert_in_range(__builtin_popcount(owned), 1, 2);
+            break;
+        case FLAME_DENSITY:
+        case FLAME_OFF: {
+            assert_int_equal(k, __builtin_popcount(owned));
+            assert_int_equal(!!(cell->flags & FLAME_AGGREGATE), count[c] > 1);
+            bool off = false;
+            const struct span *best = NULL;
+            uint64_t from = p->axis.edges[8 * c], to = p->axis.edges[8 * c + 8];
+            for (size_t i = 0; i < n; i++) {
+                int a = reference_x(p->window, s[i].start_ns), b = reference_x(p->window, s[i].end_ns);
+                if (b <= a)
+                    b = a + 1;
+                if (a >= 8 * c + 8 || b <= 8 * c)
+                    continue;
+                off |= (s[i].flags & SPAN_OFF_CPU) != 0;
+                if (!best || clipped(&s[i], from, to) > clipped(best, from, to))
+                    best = &s[i];
+            }
+            assert_int_equal(cell->shape == FLAME_OFF, off);
+            if (!off)
+                assert_ptr_equal(cell->ink, best);
+            break;
+        }
+        case FLAME_GAP:
+        case FLAME_TEXT:
+        case FLAME_HALVES:
+            fail();
+        }
+    }
+}
+
+static const uint64_t bases[] = {0, 123456789, UINT64_C(1) << 62, (UINT64_C(1) << 63) - 100000};
+
+static void cells_by_definition(void **state)
+{
+    (void)state;
+    static struct span s[3000];
+    static struct picture p;
+    uint64_t seed = 1;
+    static const uint64_t units[] = {1, 3, 50, 1000};
+    for (int round = 0; round < 240; round++) {
+        uint64_t base = bases[round % 4], unit = units[round / 4 % 4];
+        size_t n = random_row(s, 1 + gen_random(&seed) % 400, base, unit, &seed);
+        struct flame_row row = flame_row_of_spans(s, n);
+        uint64_t end = s[n - 1].end_ns + unit, length = end - base;
+        struct viewport v;
+        viewport_init(&v, base, end, 1 + (int)(gen_random(&seed) % 200));
+        for (int zoom = 0; zoom < 12; zoom++) {
+            render(&p, viewport_window(&v), &row);
+            check_picture(&p, s, n);
+            done(&p);
+            viewport_zoom_in(&v, (int)(gen_random(&seed) % (unsigned)v.cols));
+            viewport_pan(&v, (int)(gen_random(&seed) % 9) - 4);
+        }
+        viewport_free(&v);
+        uint64_t a = base + gen_random(&seed) % length;
+        render(&p, flame_window_ns(a, a + 1 + gen_random(&seed) % length, 97), &row);
+        check_picture(&p, s, n);
+        done(&p);
+    }
+}
+
+static void axis_positions(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    for (int round = 0; round < 400; round++) {
+        uint64_t base = bases[round % 4], length = 1 + gen_random(&seed) % (round < 200 ? 40 : 1 << 30);
+        struct flame_axis ax;
+        struct flame_window w = flame_window_ns(base, base + length, 1 + (int)(gen_random(&seed) % 120));
+        flame_axis_init(&ax, w);
+        for (int i = 0; i < 50; i++) {
+            uint64_t t = base - (base ? 10 : 0) + gen_random(&seed) % (length + 20);
+            assert_int_equal(flame_axis_x_eighths(&ax, t), reference_x(w, t));
+        }
+        flame_axis_free(&ax);
+    }
+}
+
+/* 20,000 spans of 1 ns in a second: each is seen. */
+static void slivers_are_visible(void **state)
+{
+    (void)state;
+    static struct span s[20000];
+    static struct picture p;
+    uint64_t seed = 99, at = UINT64_C(1) << 62;
+    const uint64_t base = at;
+    for (size_t i = 0; i < 20000; i++) {
+        at += 1 + gen_random(&seed) % 99000;
+        s[i] = (struct span){.start_ns = at, .end_ns = at + 1};
+    }
+    struct flame_row row = flame_row_of_spans(s, 20000);
+    render(&p, flame_window_ns(base, base + 1000000000, 200), &row);
+    uint64_t seen = 0;
+    for (int c = 0; c < 200; c++)
+        seen += p.cells[c].count;
+    assert_int_equal(seen, 20000);
+    for (size_t i = 0; i < 20000; i++) {
+        int x = reference_x(p.window, s[i].start_ns);
+        assert_true(p.cells[x / 8].owned >> x % 8 & 1);
+    }
+    done(&p);
+}
+
+static bool same_cell(const struct flame_cell *a, const struct flame_cell *b)
+{
+    return a->ink == b->ink && a->paper == b->paper && a->shape == b->shape &&
+           a->eighths == b->eighths && a->owned == b->owned && a->count == b->count &&
+           a->flags == b->flags;
+}
+
+static void pan_shifts_cells(void **state)
+{
+    (void)state;
+    static struct span s[2000];
+    static struct picture p, q;
+    uint64_t seed = 31337;
+    for (int round = 0; round < 100; round++) {
+        size_t n = random_row(s, 2000, bases[round % 4], 30, &seed);
+        struct flame_row row = flame_row_of_spans(s, n);
+        struct viewport v;
+        viewport_init(&v, s[0].start_ns, s[n - 1].end_ns, 100);
+        for (int i = (int)(gen_random(&seed) % 14); i >= 0; i--)
+            viewport_zoom_in(&v, (int)(gen_random(&seed) % 100));
+        render(&p, viewport_window(&v), &row);
+        int k = 1 + (int)(gen_random(&seed) % 40);
+        flame_i128 before = v.place.start_fp;
+        viewport_pan(&v, k);
+        flame_i128 moved = v.place.start_fp - before;
+        if (moved == (flame_i128)v.place.col_fp * k) {
+            render(&q, viewport_window(&v), &row);
+            /* The first column knows nothing of what joins it from outside. */
+            for (int c = 1; c < 100 - k; c++)
+                assert_true(same_cell(&p.cells[c + k], &q.cells[c]));
+            done(&q);
+        }
+        done(&p);
+        viewport_free(&v);
+    }
+}
+
+/* Zooming in keeps the order of all edges and refines them: an eighth becomes two. */
+static void zoom_refines_edges(void **state)
+{
+    (void)state;
+    uint64_t seed = 77;
+    struct viewport v;
+    viewport_init(&v, UINT64_C(1) << 62, (UINT64_C(1) << 62) + 100000000, 128);
+    uint64_t t[200];
+    for (int zoom = 0; zoom < 20; zoom++) {
+        struct flame_axis far, near;
+        flame_axis_init(&far, viewport_window(&v));
+        flame_i128 start = v.place.start_fp;
+        if (!viewport_zoom_in(&v, 0)) {
+            flame_axis_free(&far);
+            break;
+        }
+        assert_true(start == v.place.start_fp);
+        flame_axis_init(&near, viewport_window(&v));
+        for (int i = 0; i < 200; i++)
+            t[i] = viewport_time_at(&v, 0) + gen_random(&seed) % (viewport_length_ns(&v) + 1);
+        for (int i = 0; i < 200; i++) {
+            int xf = flame_axis_x_eighths(&far, t[i]), xn = flame_axis_x_eighths(&near, t[i]);
+            if (xn < 8 * 128)
+                assert_int_equal(xn / 2, xf);
+            for (int j = 0; j < 200; j++)
+                if (t[i] <= t[j])
+                    assert_true(xn <= flame_axis_x_eighths(&near, t[j]));
+        }
+        flame_axis_free(&far);
+        flame_axis_free(&near);
+    }
+    viewport_free(&v);
+}
+
+static void repeats_are_countable(void **state)
+{
+    (void)state;
+    /* Four calls of one function side by side, 2 columns each, then one of another function. */
+    struct span s[] = {{.start_ns = 0, .end_ns = 16, .fn = 1},  {.start_ns = 16, .end_ns = 32, .fn = 1},
+                       {.start_ns = 32, .end_ns = 48, .fn = 1}, {.start_ns = 48, .end_ns = 64, .fn = 1},
+                       {.start_ns = 64, .end_ns = 80, .fn = 2}};
+    struct flame_row row = flame_row_of_spans(s, 5);
+    static struct picture p;
+    render(&p, flame_window_ns(0, 80, 10), &row);
+    for (int c = 0; c < 10; c++) {
+        bool begins = c % 2 == 0 && c > 0;
+        assert_int_equal(p.cells[c].shape, FLAME_FULL);
+        assert_int_equal(!!(p.cells[c].flags & FLAME_JOINED), begins);
+        assert_int_equal(!!(p.cells[c].flags & FLAME_REPEAT), begins && c < 8);
+        assert_int_equal(!!(p.cells[c].flags & FLAME_ALTERNATE), c < 8 && c / 2 % 2 == 1);
+    }
+    done(&p);
+    /* Half a column later the boundaries lie inside cells. */
+    render(&p, flame_window_ns(4, 84, 10), &row);
+    assert_int_equal(p.cells[1].shape, FLAME_SPLIT);
+    assert_true(p.cells[1].flags & FLAME_REPEAT);
+    assert_int_equal(p.cells[1].eighths, 4);
+    assert_false(p.cells[7].flags & FLAME_REPEAT);
+    done(&p);
+}
+
+static void gaps_are_never_aggregated(void **state)
+{
+    (void)state;
+    static struct span s[3000];
+    static struct gap g[200];
+    static struct picture p;
+    uint64_t seed = 11;
+    for (int round = 0; round < 60; round++) {
+        size_t n = random_row(s, 3000, bases[round % 4], 40, &seed);
+        uint64_t base = s[0].start_ns, length = s[n - 1].end_ns - base, at = base;
+        size_t ngaps = 1 + gen_random(&seed) % 200;
+        for (size_t i = 0; i < ngaps; i++) {
+            at += gen_random(&seed) % (length / 200 + 1);
+            g[i] = (struct gap){.tid = (pid_t)(gen_random(&seed) % 3),
+                                .start_ns = at,
+                                .end_ns = at + gen_random(&seed) % (gen_random(&seed) % 20 ? 4 : length / 9),
+                                .cause = (enum gap_cause)(gen_random(&seed) % GAP_CAUSES)};
+        }
+        struct flame_row row = flame_row_of_spans(s, n);
+        struct flame_gaps hard, soft;
+        flame_gaps_init(&hard, g, ngaps, 1, true);
+        flame_gaps_init(&soft, g, ngaps, 1, false);
+        struct viewport v;
+        viewport_init(&v, base, base + length, 120);
+        for (int i = (int)(gen_random(&seed) % 10); i > 0; i--)
+            viewport_zoom_in(&v, (int)(gen_random(&seed) % 120));
+        render(&p, viewport_window(&v), &row);
+        flame_render_gaps(&p.axis, &row, NULL, &soft, false, p.cells);
+        flame_render_gaps(&p.axis, &row, NULL, &hard, true, p.cells);
+        for (size_t i = 0; i < ngaps; i++) {
+            if (g[i].tid == 2)
+                continue;
+            int a = reference_x(p.window, g[i].start_ns), b = reference_x(p.window, g[i].end_ns);
+            b = b <= a ? a + 1 : b;
+            bool covered = false; /* by one span, as a call covers what it waits for */
+            for (size_t k = 0; k < n; k++)
+                covered |= s[k].start_ns <= g[i].start_ns && s[k].end_ns >= g[i].end_ns &&
+                           s[k].end_ns > g[i].start_ns;
+            if (covered && !flame_gap_is_hard(g[i].cause))
+                continue;
+            for (int e = a < 0 ? 0 : a; e < b && e < 8 * 120; e++)
+                if (flame_gap_is_hard(g[i].cause))
+                    assert_int_equal(p.cells[e / 8].shape, FLAME_GAP);
+                else /* an inner part may be under a call that fills the cell */
+                    assert_true(p.cells[e / 8].shape == FLAME_GAP ||
+                                p.cells[e / 8].shape == FLAME_FULL);
+        }
+        done(&p);
+        viewport_free(&v);
+        flame_gaps_free(&hard);
+        flame_gaps_free(&soft);
+    }
+}
+
+static const char *names[] = {"handle_request", "std::map<int, long>::find(int const&) const", "f",
+                              "日本語の関数", "e\xcc\x81t\xc3\xa9_\x1b[31m\xff"};
+
+static const char *test_name(const void *arg, fn_id fn)
+{
+    (void)arg;
+    return names[fn % 5];
+}
+
+static const struct flame_label_style unicode_style = {.ellipsis = 0x2026,
+                                                       .left = 0x2039,
+                                                       .right = 0x203a,
+                                                       .replacement = 0xfffd,
+                                                       .unicode = true};
+static const struct flame_label_style ascii_style = {.brackets = true,
+                                                     .ellipsis = '~',
+                                                     .left = '<',
+                                                     .right = '>',
+                                                     .replacement = '?'};
+
+static void labels_stay_inside(void **state)
+{
+    (void)state;
+    static struct span s[400];
+    static struct picture p, q;
+    uint64_t seed = 3;
+    for (int round = 0; round < 200; round++) {
+        size_t n = random_row(s, 400, bases[round % 4], 1000, &seed);
+        struct flame_row row = flame_row_of_spans(s, n);
+        const struct flame_label_style *style = round % 2 ? &ascii_style : &unicode_style;
+        struct viewport v;
+        viewport_init(&v, s[0].start_ns, s[n - 1].end_ns, 150);
+        for (int i = (int)(gen_random(&seed) % 12); i > 0; i--)
+            viewport_zoom_in(&v, (int)(gen_random(&seed) % 150));
+        render(&p, viewport_window(&v), &row);
+        render(&q, viewport_window(&v), &row);
+        flame_render_labels(&q.axis, style, test_name, NULL, q.cells);
+        for (int c = 0; c < 150; c++) {
+            const struct flame_cell *cell = &q.cells[c];
+            assert_ptr_equal(cell->ink, p.cells[c].ink);
+            if (cell->shape != FLAME_TEXT) {
+                assert_int_equal(cell->shape, p.cells[c].shape);
+                continue;
+            }
+            assert_true(p.cells[c].owned == 0xff && p.cells[c].count == 1);
+            assert_true(cell->cp == 0 || cell->cp >= 0x20);
+            if (style->brackets)
+                assert_true(cell->cp < 0x7f && cell->cp > 0);
+            if (cell->cp == 0) /* the right half of a wide character has its left half */
+                assert_true(c > 0 && q.cells[c - 1].ink == cell->ink && q.cells[c - 1].cp > 0x2e80);
+        }
+        done(&p);
+        done(&q);
+        viewport_free(&v);
+    }
+}
+
+static char *text_of(const struct picture *p, char *out)
+{
+    char *o = out;
+    for (int c = 0; c < p->window.cols; c++)
+        *o++ = p->cells[c].shape == FLAME_TEXT    ? (char)p->cells[c].cp
+               : p->cells[c].shape == FLAME_EMPTY ? ' '
+                                                  : '#';
+    *o = '\0';
+    return out;
+}
+
+static void label_levels(void **state)
+{
+    (void)state;
+    struct span s[] = {{.start_ns = 0, .end_ns = 400, .fn = 1}};
+    struct flame_row row = flame_row_of_spans(s, 1);
+    static struct picture p;
+    char text[MAX_COLS + 1];
+    const struct {
+        uint64_t from, to;
+        int cols;
+        const char *text;
+    } cases[] = {
+        {0, 400, 50, "[std::map<int, long>::find(int const&) const-----]"},
+        {0, 400, 30, "[std::map<int, long>::find---]"},
+        {0, 400, 20, "[std::map::find----]"},
+        {0, 400, 12, "[find------]"},
+        {0, 400, 6, "[find]"},
+        {0, 400, 5, "[fi~]"},
+        {0, 400, 3, "[f]"},
+        {0, 400, 2, "[]"},
+        {0, 400, 1, "|"},
+        {100, 300, 20, "<std::map::find---->"},
+        {100, 500, 20, "<find---------]     "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        render(&p, flame_window_ns(cases[i].from, cases[i].to, cases[i].cols), &row);
+        flame_render_labels(&p.axis, &ascii_style, test_name, NULL, p.cells);
+        assert_string_equal(text_of(&p, text), cases[i].text);
+        done(&p);
+    }
+}
+
+static void halves_keep_both_rows(void **state)
+{
+    (void)state;
+    static struct span s[2][500];
+    static struct picture p, q;
+    static struct flame_cell out[MAX_COLS];
+    uint64_t seed = 21;
+    random_row(s[0], 500, 0, 100, &seed);
+    random_row(s[1], 500, 0, 100, &seed);
+    struct flame_row up = flame_row_of_spans(s[0], 500), low = flame_row_of_spans(s[1], 500);
+    render(&p, flame_window_ns(0, 20000, 200), &up);
+    render(&q, flame_window_ns(0, 20000, 200), &low);
+    flame_render_halves(200, p.cells, q.cells, out);
+    for (int c = 0; c < 200; c++) {
+        assert_int_equal(out[c].ink != NULL, p.cells[c].owned != 0);
+        assert_int_equal(out[c].paper != NULL, q.cells[c].owned != 0);
+        assert_int_equal(out[c].count, p.cells[c].count + q.cells[c].count);
+    }
+    flame_render_halves(200, p.cells, NULL, out);
+    for (int c = 0; c < 200; c++)
+        assert_null(out[c].paper);
+    done(&p);
+    done(&q);
+}
+
+int main(void)
+{
+    setlocale(LC_ALL, "C.UTF-8");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(axis_positions),
+        cmocka_unit_test(cells_by_definition),
+        cmocka_unit_test(slivers_are_visible),
+        cmocka_unit_test(pan_shifts_cells),
+        cmocka_unit_test(zoom_refines_edges),
+        cmocka_unit_test(repeats_are_countable),
+        cmocka_unit_test(gaps_are_never_aggregated),
+        cmocka_unit_test(labels_stay_inside),
+        cmocka_unit_test(label_levels),
+        cmocka_unit_test(halves_keep_both_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
