@@ -386,3 +386,53 @@ struct pyramid_sum pyramid_range(const struct pyramid *p, size_t thread, size_t 
         sum.busy_ns -= row.spans[to - 1].end_ns - to_ns;
     return sum;
 }
+
+/* ---- By place in the row ---- */
+
+void pyramid_row(struct pyramid_iter *row, const struct pyramid *p, size_t thread, size_t depth)
+{
+    find_row(row, p, thread, depth);
+}
+
+/* The last node in [lo, n) of the finest level that begins before time_ns, given that node lo does:
+ * first in growing steps, since most seeks are short. */
+static size_t last_node_before(const struct pyramid_node *node, size_t n, size_t lo,
+                               uint64_t time_ns)
+{
+    size_t step = 1;
+    while (lo + step < n && node[lo + step].first_ns < time_ns) {
+        lo += step;
+        step *= 2;
+    }
+    size_t hi = lo + step < n ? lo + step : n;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (node[mid].first_ns < time_ns)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+size_t pyramid_seek(const struct pyramid_iter *row, size_t from, uint64_t time_ns)
+{
+    if (from >= row->n || row->spans[from].start_ns >= time_ns)
+        return from < row->n ? from : row->n;
+    size_t end = row->n;
+    if (row->levels) {
+        size_t block = last_node_before(row->level[0], level_len(row->n, 0), from / LEAF, time_ns);
+        if (block * LEAF > from)
+            from = block * LEAF;
+        if ((block + 1) * LEAF < end)
+            end = (block + 1) * LEAF;
+    }
+    return from + first_from(row->spans + from, end - from, time_ns);
+}
+
+size_t pyramid_longest(const struct pyramid_iter *row, size_t from, size_t to)
+{
+    struct pyramid_sum sum = {.longest = from};
+    add_spans(&sum, row, from, to);
+    return sum.longest;
+}

@@ -70,6 +70,18 @@ struct pyramid_sum {
 struct pyramid_sum pyramid_range(const struct pyramid *p, size_t thread, size_t depth,
                                  uint64_t from_ns, uint64_t to_ns);
 
+/* ---- By place in the row ---- */
+
+/* One row with its index, for the two questions below; for the stack, nothing to free. n 0: no such row. */
+void pyramid_row(struct pyramid_iter *row, const struct pyramid *p, size_t thread, size_t depth);
+
+/* The first span at or behind `from` that starts at or after time_ns; n when there is none.
+ * O(log(distance)), and most of that in the nodes. */
+size_t pyramid_seek(const struct pyramid_iter *row, size_t from, uint64_t time_ns);
+
+/* The longest of the spans from … to − 1 (from < to), the first among equals. O(log n). */
+size_t pyramid_longest(const struct pyramid_iter *row, size_t from, size_t to);
+
 /* The dominant function of an aggregate is the one with the most time among its parts' dominant ones,
  * which over 16 spans is exact and above a good guess: enough to colour an eighth of a column. */
 

@@ -13,6 +13,7 @@
 
 #include "tests/lib_gentrace.h"
 #include "tui/flame.h"
+#include "tui/flame_source.h"
 #include "tui/viewport.h"
 
 #define MAX_COLS 256
@@ -510,6 +511,65 @@ static void halves_keep_both_rows(void **state)
     done(&q);
 }
 
+/* The pyramid answers as a scan does: same cells, every row, every zoom. */
+static void pyramid_gives_the_same_cells(void **state)
+{
+    (void)state;
+    static struct picture p, q;
+    uint64_t seed = 8;
+    for (unsigned round = 0; round < 4; round++) {
+        struct trace *t = gentrace_random(&(struct gentrace){.spans = 60000,
+                                                             .threads = 1 + round,
+                                                             .depth = 5 + 4 * round,
+                                                             .functions = 30,
+                                                             .base_ns = bases[round],
+                                                             .step_ns = round == 1 ? 2 : 400,
+                                                             .seed = 17 + round});
+        struct pyramid *pyramid = NULL;
+        struct err err;
+        assert_int_equal(trace_check(t, &err), 0);
+        assert_int_equal(pyramid_new(&pyramid, t, NULL, &err), 0);
+        struct flame_source *fast = flame_source_new(t, pyramid), *slow = flame_source_new(t, NULL);
+        const struct trace_info *info = trace_info(t);
+        struct viewport v;
+        viewport_init(&v, info->first_ns, info->last_ns, 180);
+        for (int zoom = 0; zoom < 25; zoom++) {
+            size_t thread = gen_random(&seed) % trace_thread_count(t);
+            for (size_t d = 0; d <= trace_thread(t, thread)->depths; d++) {
+                size_t n = 0;
+                const struct span *spans = trace_row(t, thread, d, &n);
+                struct flame_row a = flame_source_row(fast, thread, d),
+                                 b = flame_source_row(slow, thread, d),
+                                 c = flame_row_of_spans(spans, n);
+                render(&p, viewport_window(&v), &a);
+                render(&q, viewport_window(&v), &c);
+                for (int col = 0; col < 180; col++)
+                    assert_true(same_cell(&p.cells[col], &q.cells[col]));
+                done(&q);
+                render(&q, viewport_window(&v), &b);
+                for (int col = 0; col < 180; col++)
+                    assert_true(same_cell(&p.cells[col], &q.cells[col]));
+                done(&p);
+                done(&q);
+                if (n == 0)
+                    continue;
+                size_t i = gen_random(&seed) % n, j = i + 1 + gen_random(&seed) % (n - i);
+                assert_int_equal(a.longest(&a, i, j), c.longest(&c, i, j));
+                uint64_t at = spans[j - 1].start_ns + gen_random(&seed) % 3 - 1;
+                assert_int_equal(a.seek(&a, i, at), c.seek(&c, i, at));
+                assert_int_equal(a.seek(&a, 0, at), c.seek(&c, 0, at));
+            }
+            if (!viewport_zoom_in(&v, (int)(gen_random(&seed) % 180)))
+                viewport_whole(&v);
+        }
+        viewport_free(&v);
+        flame_source_free(fast);
+        flame_source_free(slow);
+        pyramid_free(pyramid);
+        trace_free(t);
+    }
+}
+
 int main(void)
 {
     setlocale(LC_ALL, "C.UTF-8");
@@ -523,6 +583,7 @@ int main(void)
         cmocka_unit_test(gaps_are_never_aggregated),
         cmocka_unit_test(labels_stay_inside),
         cmocka_unit_test(label_levels),
+        cmocka_unit_test(pyramid_gives_the_same_cells),
         cmocka_unit_test(halves_keep_both_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
