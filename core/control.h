@@ -53,6 +53,7 @@ struct control_row {
     struct control_action snapshot; /* valid with can_snapshot */
     struct control_action finish;   /* ends the recording and keeps what is there */
     struct control_action fallback; /* when finish is not answered; always a signal */
+    bool snapshot_before_finish;    /* ring mode of a perf that has no snapshot at its exit */
     enum control_confirm confirm;
     char why[160]; /* one sentence for the screen: this mechanism, because ... */
 };

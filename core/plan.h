@@ -14,6 +14,7 @@
 #include "core/control.h"
 #include "core/err.h"
 #include "core/perf_version.h"
+#include "core/pmu.h"
 
 enum plan_recorder { PLAN_PT, PLAN_STEP, PLAN_SAMPLE };
 enum plan_mode { PLAN_TRIGGER, PLAN_RING, PLAN_WHOLE }; /* --mode trigger|ring|whole */
@@ -45,21 +46,6 @@ struct record_plan {
 #define PLAN_DEFAULT_SAMPLE_RING (1u << 20)
 #define PLAN_DEFAULT_FREQ_HZ     9999u
 
-/* What the intel_pt PMU can do: /sys/bus/event_source/devices/intel_pt/caps. Bit n of a mask says
- * that the value n may be used (Intel SDM, CPUID leaf 0x14 subleaf 1). All zero: unknown or absent;
- * the command then leaves the choice to perf. */
-struct pmu_caps {
-    bool present;
-    bool psb_cyc;              /* cyc and psb_period can be set */
-    bool mtc;                  /* mtc and mtc_period can be set */
-    bool ptwrite;              /* ptw */
-    bool power_event_trace;    /* pwr_evt */
-    uint32_t mtc_periods;      /* mask of mtc_period values */
-    uint32_t cycle_thresholds; /* mask of cyc_thresh values */
-    uint32_t psb_periods;      /* mask of psb_period values: PSB every 2^(n+11) bytes */
-    uint32_t num_address_ranges;
-};
-
 /* A NULL-terminated argument vector of its own strings. Zero-initialise; plan_argv_free frees. */
 struct plan_argv {
     char **data; /* data[len] == NULL */
@@ -72,10 +58,11 @@ void plan_argv_free(struct plan_argv *argv);
 /* The complete perf command for `pt` and `sample`: program (perf_program()), record, options, and
  * no workload: perf always attaches to the pids, it never owns them. row: the control mechanism,
  * from control_select; with row->ctlfd the command has --control=fd:CONTROL_CHILD_CTL_FD,
- * CONTROL_CHILD_ACK_FD. MTUI_E_INVAL: no pid, options that exclude one another; MTUI_E_NOTSUP: pt
- * without the PMU is still built (to be shown), `step` is not perf's. */
+ * CONTROL_CHILD_ACK_FD. caps: what the PMU can do, which decides the config terms of `pt` (absent
+ * or NULL: the choice is left to perf). MTUI_E_INVAL: no pid, options that exclude one another;
+ * MTUI_E_NOTSUP: pt without the PMU is still built (to be shown), `step` is not perf's. */
 int plan_perf_argv(const struct record_plan *plan, const struct perf_version *version,
-                   const struct pmu_caps *caps, const struct control_row *row,
+                   const struct pmu_intel_pt *caps, const struct control_row *row,
                    struct plan_argv *argv, struct err *err);
 
 /* One line that a POSIX shell reads back as exactly these arguments, for --print and the log; bytes

@@ -68,8 +68,8 @@ struct recorder_events {
 struct recorder_options {
     const struct record_plan *plan;
     const struct perf_version *version;
-    const struct pmu_caps *caps;  /* NULL: none */
-    const struct plan_argv *argv; /* NULL: plan_perf_argv; `step` gives its own command */
+    const struct pmu_intel_pt *caps; /* NULL: none */
+    const struct plan_argv *argv;    /* NULL: plan_perf_argv; `step` gives its own command */
 };
 
 /* Starts the child (call from the main thread: it dies with the thread that started it). output_dir
@@ -89,10 +89,11 @@ int recorder_snapshot(struct recorder *r, const char *reason, struct err *err);
 int recorder_enable(struct recorder *r, struct err *err);
 int recorder_disable(struct recorder *r, struct err *err);
 int recorder_ping(struct recorder *r, struct err *err);
-/* First call: finish and keep everything. Second call: SIGTERM; third: SIGKILL. An outstanding
- * snapshot is finished first, unless it is given up. */
+/* First call: finish and keep everything; an outstanding snapshot is finished first. Second call:
+ * does not wait for that snapshot any longer, or, when it was not waiting for one, SIGKILL. */
 int recorder_stop(struct recorder *r, struct err *err);
-/* Gives up waiting for the outstanding snapshot; the recording goes on. */
+/* Gives up waiting for the outstanding snapshot; the recording goes on. When it comes after all it
+ * is kept and reported with a remark, and until then no other can be asked for. */
 int recorder_give_up(struct recorder *r, struct err *err);
 
 #define RECORDER_HEARTBEATS 64
