@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #define DEMANGLE_MAX_IN 8192
-#define DEMANGLE_MAX_OUT 65536
+#define DEMANGLE_MAX_OUT 16384
 
 enum demangle_style {
     DEMANGLE_FULL,    /* Http::Handler<int>::request(Conn&) const */
@@ -30,8 +30,8 @@ char *demangle(const char *raw, enum demangle_style style);
 /* The same, never NULL: a copy of raw when it was not mangled. */
 char *demangle_or_copy(const char *raw, enum demangle_style style);
 
-/* Removes template arguments and the parameter list from a readable name, in place:
- * "std::vector<int>::push(int) const" → "std::vector::push". Knows `operator<`, `operator()`,
+/* Removes template arguments and the parameter list from a readable name (without a return type), in
+ * place: "std::vector<int>::push(int) const" → "std::vector::push". Knows `operator<`, `operator()`,
  * `(anonymous namespace)`, `{lambda(int)#1}`, Rust's `<A as B>::f`. */
 void demangle_shorten(char *name);
 

@@ -41,6 +41,8 @@ int elf_file_open_path(const char *path, struct elf_file **out, struct err *err)
 /* Takes image over (from malloc; freed on failure too): [vdso], unpacked .gnu_debugdata. */
 int elf_file_open_memory(void *image, size_t size, const char *name, struct elf_file **out,
                          struct err *err);
+/* A second, independent handle on the same file (for another thread, or one that outlives f). */
+int elf_file_dup(const struct elf_file *f, struct elf_file **out, struct err *err);
 void elf_file_free(struct elf_file *f);
 
 const char *elf_file_name(const struct elf_file *f);
@@ -57,7 +59,7 @@ const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *len);
 /* Lower-case hex; out holds 2 * ELF_BUILD_ID_MAX + 1 bytes; "" when there is none. */
 void elf_build_id_hex(const uint8_t *id, size_t len, char *out);
 
-/* PT_LOAD segments, in file order. */
+/* PT_LOAD segments, executable ones first, then by vaddr; numbers that do not fit the file are cut. */
 const struct elf_segment *elf_file_segments(const struct elf_file *f, size_t *n);
 
 /* By program header, executable segments first; false when no segment's file bytes hold it. */
@@ -69,6 +71,9 @@ bool elf_file_is_code(const struct elf_file *f, uint64_t vaddr);
 /* Bytes of the file at vaddr, as far as the segment's file bytes reach; returns the number read
  * (0: none there). */
 size_t elf_file_read(const struct elf_file *f, uint64_t vaddr, void *buf, size_t len);
+
+/* Bytes at a file offset; returns the number read. */
+size_t elf_file_read_at(const struct elf_file *f, uint64_t offset, void *buf, size_t len);
 
 /* For core/symtab, core/debug_file, core/dwarf_line: the libelf handle (stays ours), and a section's
  * raw bytes by name, decompressed never, at most max bytes, from malloc (*size gets the length);
