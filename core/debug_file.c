@@ -194,6 +194,10 @@ int debug_file_find(const struct elf_file *f, const struct debug_search *search,
     struct tried *t = xcalloc(1, sizeof *t);
     const char *dir = search->dir ? search->dir : "/usr/lib/debug";
     bool found = by_build_id(f, search, dir, t, out) || by_link(f, search, dir, t, out);
+    if (!found && search->root && *search->root) {
+        struct debug_search ours = {.root = "", .dir = dir};
+        found = by_build_id(f, &ours, dir, t, out);
+    }
     if (tried)
         *tried = xstrdup(t->text);
     int rc = found ? 0

@@ -5,6 +5,7 @@
  *   debuglink  DIR/LINK, DIR/.debug/LINK, ROOT/usr/lib/debug/DIR/LINK  for .gnu_debuglink
  *              (accepted when the CRC-32 stored beside the name is that of the file, and, where both
  *              files have one, the build-id is equal)
+ * and, when root is a container's, by build-id below our own root too;
  * as in the GDB manual, "Debugging Information in Separate Files". .gnu_debugdata ("MiniDebugInfo", the
  * same chapter) is an xz-compressed ELF file inside the file itself. Nothing ever goes to the network. */
 #ifndef MTUI_CORE_DEBUG_FILE_H

@@ -382,12 +382,16 @@ static bool unit_names_file(struct line_search *s, Dwarf_Die *unit)
     return false;
 }
 
-/* Code at address 0 belongs to sections that the linker threw away. */
-static void search_unit(struct line_search *s, Dwarf_Die *unit)
+/* Looks at the rows of one unit: first for the best line, then (collect) for the addresses of that
+ * line. Code at address 0 belongs to sections that the linker threw away. */
+static void search_unit(struct line_search *s, Dwarf_Die *unit, bool collect)
 {
     Dwarf_Lines *lines;
     size_t n;
-    if (!unit_names_file(s, unit) || dwarf_getsrclines(unit, &lines, &n) != 0)
+    if (!unit_names_file(s, unit))
+        return;
+    s->file_known = true;
+    if (dwarf_getsrclines(unit, &lines, &n) != 0)
         return;
     int last = 0;
     for (size_t i = 0; i < n; i++) {
@@ -400,21 +404,26 @@ static void search_unit(struct line_search *s, Dwarf_Die *unit)
             continue;
         bool repeats = line == last;
         last = end ? 0 : line;
-        if (end || !stmt || addr == 0 || line < s->line || repeats)
+        if (end || !stmt || addr == 0 || repeats || line < s->line ||
+            (collect ? line != s->best : s->best && line >= s->best))
             continue;
         const char *path = dwarf_linesrc(l, NULL, NULL);
         if (!path || !source_path_matches(path, s->file))
             continue;
-        s->file_known = true;
-        if (s->best && line > s->best)
-            continue;
-        if (line != s->best)
-            s->hits.len = 0;
-        s->best = line;
-        hit_add(s, unit, addr, path);
+        if (collect)
+            hit_add(s, unit, addr, path);
+        else
+            s->best = line;
     }
-    if (!s->file_known)
-        s->file_known = true; /* in the table of files, all its code inlined away or above the line */
+}
+
+static void search_all(struct line_search *s, bool collect)
+{
+    for (size_t i = 0; i < s->d->units.len; i++) {
+        Dwarf_Die unit;
+        if (dwarf_offdie(s->d->dw, s->d->units.data[i], &unit))
+            search_unit(s, &unit, collect);
+    }
 }
 
 static int hit_order(const void *a, const void *b)
@@ -438,11 +447,9 @@ int dwarf_lines_find(struct dwarf_lines *d, const char *file, int line, struct s
 {
     struct line_search s = {.d = d, .file = file, .line = line};
     index_units(d);
-    for (size_t i = 0; i < d->units.len; i++) {
-        Dwarf_Die unit;
-        if (dwarf_offdie(d->dw, d->units.data[i], &unit))
-            search_unit(&s, &unit);
-    }
+    search_all(&s, false);
+    if (s.best)
+        search_all(&s, true);
     if (s.best != line)
         drop_other_functions(&s);
     int rc = 0;

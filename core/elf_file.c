@@ -29,6 +29,7 @@ struct elf_file {
     size_t n_segments;
     uint8_t build_id[ELF_BUILD_ID_MAX];
     size_t build_id_len;
+    uint64_t build_id_offset;
 };
 
 static void libelf_start(void)
@@ -97,6 +98,7 @@ static bool notes_find_build_id(struct elf_file *f, const uint8_t *data, size_t 
             n.n_descsz > 0 && n.n_descsz <= ELF_BUILD_ID_MAX) {
             memcpy(f->build_id, data + at + name, n.n_descsz);
             f->build_id_len = n.n_descsz;
+            f->build_id_offset = at + name; /* from the start of the notes */
             return true;
         }
         if (desc > len - at - name)
@@ -110,7 +112,10 @@ static bool notes_at(struct elf_file *f, uint64_t offset, uint64_t size, uint64_
 {
     uint8_t buf[4096]; /* build-ids come first; a note section is a few hundred bytes */
     size_t n = elf_file_read_at(f, offset, buf, size < sizeof buf ? (size_t)size : sizeof buf);
-    return notes_find_build_id(f, buf, n, align == 8 ? 8 : 4);
+    if (!notes_find_build_id(f, buf, n, align == 8 ? 8 : 4))
+        return false;
+    f->build_id_offset += offset;
+    return true;
 }
 
 static void find_build_id_in_sections(struct elf_file *f)
@@ -345,6 +350,13 @@ const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *len)
 {
     *len = f->build_id_len;
     return f->build_id;
+}
+
+bool elf_file_build_id_offset(const struct elf_file *f, uint64_t *offset)
+{
+    if (f->build_id_len)
+        *offset = f->build_id_offset;
+    return f->build_id_len > 0;
 }
 
 void elf_build_id_hex(const uint8_t *id, size_t len, char *out)

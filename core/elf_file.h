@@ -56,6 +56,8 @@ uint64_t elf_file_entry(const struct elf_file *f); /* e_entry, a vaddr */
 
 /* The NT_GNU_BUILD_ID note, by program headers, else by sections. *len is 0 when there is none. */
 const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *len);
+/* Where the bytes of the build-id stand in the file; false when there is none. */
+bool elf_file_build_id_offset(const struct elf_file *f, uint64_t *offset);
 /* Lower-case hex; out holds 2 * ELF_BUILD_ID_MAX + 1 bytes; "" when there is none. */
 void elf_build_id_hex(const uint8_t *id, size_t len, char *out);
 

@@ -240,8 +240,7 @@ static enum verdict same_file(int fd, const struct map *m, bool *is_regular)
 
 struct attempt {
     const struct map *map;
-    char *path;
-    size_t size;
+    const char *path;
     char why[400];
 };
 
@@ -280,12 +279,20 @@ static int attempt_open(struct attempt *a, enum verdict required)
     return -1;
 }
 
+/* target: what the link /proc/PID/exe says. */
+static bool is_path_of(const struct map *m, const char *target)
+{
+    size_t len = strlen(m->path);
+    return strncmp(target, m->path, len) == 0 &&
+           (target[len] == '\0' || strcmp(target + len, deleted_suffix) == 0);
+}
+
 int map_open(const char *proc_root, pid_t pid, const struct map *m, char *path, size_t size,
              struct err *err)
 {
     const char *root = proc_root ? proc_root : "/proc";
     char buf[8192];
-    struct attempt a = {.map = m, .path = buf, .size = sizeof buf};
+    struct attempt a = {.map = m, .path = buf};
     if (!map_has_file(m))
         return err_set(err, MTUI_E_NOENT, "no file behind the mapping at 0x%" PRIx64, m->start);
     snprintf(buf, sizeof buf, "%s/%d/map_files/%" PRIx64 "-%" PRIx64, root, (int)pid, m->start,
@@ -296,11 +303,10 @@ int map_open(const char *proc_root, pid_t pid, const struct map *m, char *path, 
         char target[4096 + sizeof deleted_suffix];
         ssize_t n = readlink(buf, target, sizeof target - 1);
         target[n < 0 ? 0 : n] = '\0';
-        /* Only the main program: its link begins with the path of the mapping. */
         if (n < 0)
             attempt_note(&a, "%s: %s", buf, strerror(errno));
-        else if (strncmp(target, m->path, strlen(m->path)) == 0)
-            fd = attempt_open(&a, strcmp(target, m->path) == 0 || m->deleted ? UNSURE : SAME);
+        else if (is_path_of(m, target))
+            fd = attempt_open(&a, UNSURE);
     }
     if (fd < 0) {
         int len = snprintf(buf, sizeof buf, "%s/%d/root%s", root, (int)pid, m->path);

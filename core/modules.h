@@ -39,6 +39,7 @@ struct module {
 };
 
 struct modules;
+struct dwarf_lines;
 
 /* The modules of a running process; proc_root NULL is "/proc". A module that cannot be read is listed
  * with its `why`; only unreadable maps are an error. */
@@ -69,8 +70,15 @@ char *modules_why_no_symbols(struct modules *m, size_t i);
 /* Code bytes of the file (never the probe's 0xCC) at a vaddr; returns the bytes read. */
 size_t modules_read_code(struct modules *m, size_t i, uint64_t vaddr, void *buf, size_t len);
 
-/* Name of the function at a runtime address: raw name (valid until modules_free), its start as runtime
- * address. False when there is none. */
+/* Where a vaddr stands in the module's file: what a uprobe takes. False outside the file's code. */
+bool modules_file_offset(struct modules *m, size_t i, uint64_t vaddr, uint64_t *offset);
+
+/* Source lines of a module (core/dwarf_line.h), opened when first asked for; NULL with a sentence. The
+ * handle is the modules' and not thread-safe: one thread asks. */
+struct dwarf_lines *modules_dwarf(struct modules *m, size_t i, struct err *err);
+
+/* The function at a runtime address: out->name raw (valid until modules_free), out->vaddr its start as
+ * runtime address. False when there is none. */
 bool modules_symbolize(struct modules *m, uint64_t addr, struct symbol *out, size_t *module);
 
 /* ---- Names to addresses ---- */
