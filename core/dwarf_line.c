@@ -341,6 +341,7 @@ struct line_search {
     const char *file;
     int line, best; /* best: the smallest line ≥ line with code, 0 none yet */
     bool file_known;
+    bool any_row; /* rows that begin no statement count too: what an optimiser leaves of a line */
     VEC(struct line_hit) hits;
 };
 
@@ -393,7 +394,6 @@ static void search_unit(struct line_search *s, Dwarf_Die *unit, bool collect)
     s->file_known = true;
     if (dwarf_getsrclines(unit, &lines, &n) != 0)
         return;
-    int last = 0;
     for (size_t i = 0; i < n; i++) {
         Dwarf_Line *l = dwarf_onesrcline(lines, i);
         Dwarf_Addr addr;
@@ -402,9 +402,7 @@ static void search_unit(struct line_search *s, Dwarf_Die *unit, bool collect)
         if (!l || dwarf_lineno(l, &line) != 0 || dwarf_lineaddr(l, &addr) != 0 ||
             dwarf_linebeginstatement(l, &stmt) != 0 || dwarf_lineendsequence(l, &end) != 0)
             continue;
-        bool repeats = line == last;
-        last = end ? 0 : line;
-        if (end || !stmt || addr == 0 || repeats || line < s->line ||
+        if (end || addr == 0 || line < s->line || !(stmt || s->any_row) ||
             (collect ? line != s->best : s->best && line >= s->best))
             continue;
         const char *path = dwarf_linesrc(l, NULL, NULL);
@@ -448,6 +446,12 @@ int dwarf_lines_find(struct dwarf_lines *d, const char *file, int line, struct s
     struct line_search s = {.d = d, .file = file, .line = line};
     index_units(d);
     search_all(&s, false);
+    if (s.best != line) {
+        int statement = s.best;
+        s.any_row = true;
+        search_all(&s, false);
+        s.any_row = s.best != statement;
+    }
     if (s.best)
         search_all(&s, true);
     if (s.best != line)

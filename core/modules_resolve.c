@@ -396,11 +396,11 @@ static int explain_nothing(const struct search *s, struct err *err)
         snprintf(text + used, sizeof text - used, "%s%.100s", i ? ", " : "", near[i]);
         free(near[i]);
     }
-    if (n == 0 && is_kernel_symbol(s->spec))
+    if (is_kernel_symbol(s->spec))
         return err_set(err, MTUI_E_NOTSUP,
                        "%s is a kernel function: triggers are for the program's own functions; see "
-                       "--kernel to record kernel code",
-                       s->spec);
+                       "--kernel to record kernel code%s%s",
+                       s->spec, n ? "; near: " : "", text);
     const char *stripped = stripped_module(s);
     char hint[200] = "";
     if (stripped)
