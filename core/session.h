@@ -19,70 +19,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/capability.h"
 #include "core/err.h"
 #include "core/loop.h"
-#include "core/plan.h"
 #include "core/recorder.h"
+#include "core/session_setup.h"
 #include "core/snapshot_dir.h"
 #include "core/target.h"
 #include "core/trigger_policy.h"
 #include "core/trigger_set.h"
-
-/* ---- What to record ---- */
-
-/* Everything that the options of `run` and `attach`, or the Record screen, say. Zero is the default of
- * each. Strings and arrays belong to it. */
-struct session_setup {
-    bool auto_recorder;              /* pt where it works, else sample */
-    enum plan_recorder recorder;     /* when not auto */
-    bool auto_mode;                  /* by triggers, interactive or not: session_setup_mode */
-    enum plan_mode mode;
-    enum plan_timing timing;
-    enum plan_call_graph call_graph;
-    enum plan_control control;
-    pid_t *pids;                     /* attach; empty for run */
-    size_t n_pids;
-    pid_t *tids;
-    size_t n_tids;
-    char **argv;                     /* run: NULL-terminated; NULL for attach */
-    char **triggers;                 /* SPECs */
-    size_t n_triggers;
-    struct trigger_conditions when;  /* of every trigger */
-    bool children, kernel, force;
-    bool inherit_stdio;              /* run: the program's stdout goes to our stderr (batch) */
-    uint64_t ring_bytes;
-    unsigned freq_hz;
-    uint64_t duration_ns;            /* stop after it; 0: never */
-    uint64_t budget;                 /* step: instructions a window */
-    char *truth;                     /* step */
-    char *output;                    /* -o DIR; NULL: a new one below the root */
-    char *command_line;              /* of mtui, for session.ini */
-};
-
-/* Copies everything; session_setup_free zeroes. */
-void session_setup_copy(struct session_setup *to, const struct session_setup *from);
-void session_setup_free(struct session_setup *s);
-void session_setup_add_trigger(struct session_setup *s, const char *spec); /* once each */
-/* False when it was not there. */
-bool session_setup_remove_trigger(struct session_setup *s, const char *spec);
-
-/* The recorder that auto means on this machine, and a sentence why; the one chosen otherwise. */
-enum plan_recorder session_setup_recorder(const struct session_setup *s,
-                                          const struct capabilities *caps, char *why, size_t size);
-/* The mode: as set, or, with auto_mode, snapshots by trigger when there are triggers or someone can
- * press the key, else one at the end. */
-enum plan_mode session_setup_mode(const struct session_setup *s, bool interactive);
-
-/* The complete command of the recorder as it would run, for --print; the caller frees *out. */
-int session_setup_command(const struct session_setup *s, const struct capabilities *caps,
-                          const struct perf_version *version, bool interactive, char **out,
-                          struct err *err);
-
-/* The mtui command that repeats this setup without a screen, quoted for a shell; the caller frees. */
-char *session_setup_repeat(const struct session_setup *s);
-
-/* ---- Recording ---- */
 
 struct session;
 
@@ -126,10 +70,11 @@ struct session_callbacks {
     void (*ended)(void *arg); /* ENDED or FAILED: last call */
 };
 
-/* What is known of the machine; probed once by the program (capability_probe, perf_version_probe). */
+/* What is known of the machine; probed once by the program (capability_probe, perf_version_probe). Must
+ * outlive the session. */
 struct session_machine {
     const struct capabilities *caps;
-    const struct perf_version *version;
+    const struct perf_version *version; /* NULL: there is no perf that works */
     const char *xdg_state_home, *home; /* for the root of recordings; NULL: not set */
     bool interactive;                  /* someone can press keys */
 };
