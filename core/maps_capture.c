@@ -36,7 +36,7 @@ struct known_code {
 
 struct process {
     pid_t pid;
-    bool seen;           /* maps_hash is of a capture */
+    bool seen; /* maps_hash is of a capture */
     uint64_t maps_hash;
     VEC(struct known_thread) threads;
     VEC(struct known_code) codes;
@@ -50,8 +50,8 @@ struct maps_capturer {
     int log_fd;
     VEC(struct known_file) files; /* number − 1 is the index */
     VEC(struct process) processes;
-    unsigned copies;              /* names of code-N and perf-N.map */
-    char *text;                   /* records not written yet */
+    unsigned copies; /* names of code-N and perf-N.map */
+    char *text;      /* records not written yet */
     size_t len, cap;
     struct capture_result *result;
 };
@@ -288,7 +288,8 @@ static void capture_maps(struct maps_capturer *c, pid_t pid, const struct maps *
     put(c, "P\t%" PRIu64 "\t%ld\t%s\n", time_ns, (long)pid, reason);
     for (size_t i = 0; i < maps_count(maps); i++) {
         const struct map *m = maps_at(maps, i);
-        put(c, "M\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx64 "\t%c%c%c%c\t%" PRIx64 "\t%" PRIu64 "\t%zu\t",
+        put(c,
+            "M\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx64 "\t%c%c%c%c\t%" PRIx64 "\t%" PRIu64 "\t%zu\t",
             m->start, m->end, m->offset, m->prot & MAPS_R ? 'r' : '-', m->prot & MAPS_W ? 'w' : '-',
             m->prot & MAPS_X ? 'x' : '-', m->prot & MAPS_SHARED ? 's' : 'p',
             (uint64_t)makedev(m->dev_major, m->dev_minor), m->inode, numbers.data[i]);
@@ -432,8 +433,8 @@ static void capture_threads(struct maps_capturer *c, struct process *p, uint64_t
     closedir(dir);
 }
 
-/* The number that the process has in its own pid namespace, which is what JIT compilers name their map
- * by: the last number of the line NSpid of /proc/PID/status (proc(5)). */
+/* The number that the process has in its own pid namespace, which is what JIT compilers name their
+ * map by: the last number of the line NSpid of /proc/PID/status (proc(5)). */
 static pid_t inner_pid(struct maps_capturer *c, pid_t pid)
 {
     char *path = xasprintf("%s/%ld/status", c->proc_root, (long)pid);

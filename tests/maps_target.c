@@ -1,5 +1,5 @@
-/* A process with code that has no file, a named thread and a /tmp/perf-PID.map. Writes the address of
- * each page of such code as a line; a byte on stdin makes another page; ends with stdin. */
+/* A process with code that has no file, a named thread and a /tmp/perf-PID.map. Writes the address
+ * of each page of such code as a line; a byte on stdin makes another page; ends with stdin. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* The log of mappings: what is written of a real process, against what /proc, readelf and the process
- * itself say; what is read back after it has died; hostile logs. */
+/* The log of mappings: what is written of a real process, against what /proc, readelf and the
+ * process itself say; what is read back after it has died; hostile logs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,15 +83,16 @@ static void same_as_proc(const struct maps_capture *c, pid_t pid)
         unsigned long long inode;
         char prot[5];
         int at = 0;
-        assert_int_equal(sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %llu %n", &start,
-                                &end, prot, &off, &maj, &min, &inode, &at),
+        assert_int_equal(sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %llu %n",
+                                &start, &end, prot, &off, &maj, &min, &inode, &at),
                          7);
         line[strcspn(line, "\n")] = '\0';
         assert_true(i < c->n);
         const struct maps_mapping *m = &c->mappings[i];
         assert_true(m->start == start && m->end == end && m->pgoff == off);
         assert_string_equal(m->path, line + at);
-        assert_int_equal(m->prot, (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
+        assert_int_equal(m->prot, (prot[0] == 'r' ? PROT_READ : 0) |
+                                      (prot[1] == 'w' ? PROT_WRITE : 0) |
                                       (prot[2] == 'x' ? PROT_EXEC : 0));
         if (m->file)
             assert_true(m->file->inode == inode);
