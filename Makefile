@@ -26,7 +26,7 @@ flags_release = -O2 -g
 flags_debug   = -O0 -g
 flags_asan    = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 flags_cov     = -O0 -g --coverage
-libs = -lncursesw -ltinfo -lipt -ldw -lelf -lpcre2-8 -lzstd -lz -llzma -lZydis -liberty
+libs = -lncursesw -ltinfo -lipt -ldw -lelf -lpcre2-8 -lzstd -lz -llzma -lZydis -liberty -lm
 
 our_cflags = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. $(flags_$(CONFIG)) $(warnings) \
 	$(if $(WERROR),-Werror) -pthread -fno-omit-frame-pointer \
@@ -65,6 +65,9 @@ $(BUILD)/mtui: $(BUILD)/tui/main.o $(archives)
 
 $(core_lib): $(call obj,$(core_src))
 $(decode_lib): $(call obj,$(decode_src))
+# The built-in themes are taken into the object file as they are.
+$(BUILD)/tui/theme_builtin.o: themes/default.theme themes/mono.theme
+
 $(tui_lib): $(call obj,$(tui_src))
 $(archives):
 	$(Q)rm -f $@ && $(AR) rcs $@ $^

@@ -12,27 +12,7 @@
 #include <sys/stat.h>
 
 #include "core/utf8.h"
-
-/* Every role has a name here, so that a golden reads without a table of numbers. */
-static const char *role_word(unsigned role, char out[16])
-{
-    static const char *const names[ROLE_FN0] = {
-        [ROLE_DEFAULT] = "default", [ROLE_BAR] = "bar",         [ROLE_BAR_ACTIVE] = "bar-active",
-        [ROLE_TITLE] = "title",     [ROLE_HEADER] = "header",   [ROLE_DIM] = "dim",
-        [ROLE_SELECT] = "select",   [ROLE_MARKED] = "marked",   [ROLE_MATCH] = "match",
-        [ROLE_OK] = "ok",           [ROLE_WARN] = "warn",       [ROLE_ERROR] = "error",
-        [ROLE_REC] = "rec",         [ROLE_PROMPT] = "prompt",   [ROLE_RULER] = "ruler",
-        [ROLE_CURSOR] = "cursor",   [ROLE_RANGE] = "range",     [ROLE_MARK] = "mark",
-        [ROLE_KERNEL] = "kernel",   [ROLE_VDSO] = "vdso",       [ROLE_UNKNOWN] = "unknown",
-        [ROLE_OFF_CPU] = "off-cpu", [ROLE_GAP] = "gap",         [ROLE_UNTRACED] = "untraced",
-        [ROLE_MINIMAP] = "minimap", [ROLE_SOURCE] = "source",
-    };
-    if (role < ROLE_FN0)
-        snprintf(out, 16, "%s", names[role] ? names[role] : "?");
-    else
-        snprintf(out, 16, "fn%u", role - ROLE_FN0);
-    return out;
-}
+#include "tui/theme.h"
 
 static char *style_words(struct style st, char out[128])
 {
@@ -42,8 +22,7 @@ static char *style_words(struct style st, char out[128])
     } attrs[] = {{CELL_BOLD, "bold"},         {CELL_DIM, "dim"},
                  {CELL_UNDERLINE, "underline"}, {CELL_REVERSE, "reverse"},
                  {CELL_STANDOUT, "standout"},   {CELL_AGGREGATE, "aggregate"}};
-    char ink[16], paper[16];
-    int n = snprintf(out, 128, "%s on %s", role_word(st.ink, ink), role_word(st.paper, paper));
+    int n = snprintf(out, 128, "%s on %s", role_name(st.ink), role_name(st.paper));
     for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++)
         if (st.attr & attrs[i].bit)
             n += snprintf(out + n, 128 - (size_t)n, " %s", attrs[i].name);

@@ -40,7 +40,7 @@ static void names_and_back(void **state)
         struct key k = parse(cases[i].name);
         assert_int_equal(k.code, cases[i].key.code);
         assert_int_equal(k.mods, cases[i].key.mods);
-        assert_string_equal(key_name(k, out), cases[i].name);
+        assert_string_equal(key_format(k, out), cases[i].name);
     }
     const struct {
         const char *other, *canonical;
@@ -49,7 +49,7 @@ static void names_and_back(void **state)
                 {"S-a", "A"},   {"delete", "Del"}};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         char out[KEY_NAME_MAX];
-        assert_string_equal(key_name(parse(same[i].other), out), same[i].canonical);
+        assert_string_equal(key_format(parse(same[i].other), out), same[i].canonical);
     }
     const char *wrong[] = {"", "F13", "F0", "F1x", "Upp", "S-", "Alt-", "\x1b", "\xff", "ab"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -91,10 +91,10 @@ static void no_key_twice(void **state)
             if (!key_equal(a->key, b->key))
                 continue;
             if (a->ctx == b->ctx)
-                fail_msg("%s twice in %s", key_name(a->key, name), context_name(a->ctx));
+                fail_msg("%s twice in %s", key_format(a->key, name), context_name(a->ctx));
             bool global = a->ctx == CTX_GLOBAL || b->ctx == CTX_GLOBAL;
             if (global && a->ctx != CTX_SYMBOLS && b->ctx != CTX_SYMBOLS)
-                fail_msg("%s in %s hides that of everywhere", key_name(a->key, name),
+                fail_msg("%s in %s hides that of everywhere", key_format(a->key, name),
                          context_name(a->ctx == CTX_GLOBAL ? b->ctx : a->ctx));
         }
     }

@@ -383,7 +383,7 @@ char *keymap_keys(const struct keymap *km, enum context ctx, enum action act, ch
         char name[KEY_NAME_MAX];
         if (b->ctx != ctx || b->act != act || b->args[0])
             continue;
-        key_name(b->key, name);
+        key_format(b->key, name);
         if (used + strlen(name) + 2 > size)
             break;
         used += (size_t)snprintf(out + used, size - used, "%s%s", used ? " " : "", name);
@@ -423,7 +423,7 @@ static bool fill_entry(const struct keymap *km, const enum context *ctxs, size_t
             continue;
         arrows += is_arrow(b->key);
         used += (size_t)snprintf(e->keys + used, sizeof e->keys - used, "%s%s", shown++ ? " " : "",
-                                 key_name(b->key, name));
+                                 key_format(b->key, name));
     }
     if (arrows == 4)
         snprintf(e->keys, sizeof e->keys, "arrows");

@@ -104,7 +104,7 @@ int key_parse(const char *name, struct key *key, struct err *err)
     return 0;
 }
 
-char *key_name(struct key k, char *out)
+char *key_format(struct key k, char *out)
 {
     char base[8] = "";
     for (size_t i = 0; i < sizeof named / sizeof *named && !base[0]; i++)

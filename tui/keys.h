@@ -78,6 +78,6 @@ int key_parse(const char *name, struct key *key, struct err *err);
 
 /* The canonical name ("^N", "S-Tab", "Alt-1", "Space"); out must hold KEY_NAME_MAX bytes; returns
  * out. key_parse gives back the same key. */
-char *key_name(struct key k, char *out);
+char *key_format(struct key k, char *out);
 
 #endif

@@ -1,0 +1,74 @@
+#include "tui/term_reset.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+
+static const int fatal[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS};
+
+/* A signal handler has no argument: what it needs stands here, written before `armed` is set. */
+static struct {
+    atomic_bool armed;
+    int in_fd, out_fd;
+    size_t len;
+    char bytes[256];
+    bool have_modes;
+    struct termios modes;
+    bool handlers;
+} reset;
+
+void term_reset_now(void)
+{
+    if (!atomic_exchange(&reset.armed, false))
+        return;
+    size_t done = 0;
+    while (done < reset.len) {
+        ssize_t n = write(reset.out_fd, reset.bytes + done, reset.len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break; /* the terminal is gone, or full: the modes still matter */
+        done += (size_t)n;
+    }
+    if (reset.have_modes)
+        tcsetattr(reset.in_fd, TCSANOW, &reset.modes);
+}
+
+static void die(int number)
+{
+    term_reset_now();
+    /* SA_RESETHAND put the default action back: the signal ends the process as it would have. */
+    raise(number);
+}
+
+void term_reset_arm(int in_fd, int out_fd, const char *bytes)
+{
+    if (!reset.handlers) {
+        reset.handlers = true;
+        for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+            struct sigaction sa = {.sa_handler = die, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
+            sigemptyset(&sa.sa_mask);
+            sigaction(fatal[i], &sa, NULL);
+        }
+        atexit(term_reset_now);
+        alloc_set_exit_hook(term_reset_now);
+    }
+    reset.in_fd = in_fd;
+    reset.out_fd = out_fd;
+    reset.len = strlen(bytes) < sizeof reset.bytes ? strlen(bytes) : sizeof reset.bytes;
+    memcpy(reset.bytes, bytes, reset.len);
+    reset.have_modes = tcgetattr(in_fd, &reset.modes) == 0;
+    atomic_store(&reset.armed, true);
+}
+
+void term_reset_disarm(void)
+{
+    atomic_store(&reset.armed, false);
+}

@@ -1,0 +1,19 @@
+/* Inside tui/term: the bytes and modes that put a terminal back, prepared beforehand so that a signal
+ * handler only has to write them. */
+#ifndef MTUI_TUI_TERM_RESET_H
+#define MTUI_TUI_TERM_RESET_H
+
+#include <stddef.h>
+
+#define TERM_MOUSE_ON "\033[?1000h\033[?1002h\033[?1006h"
+#define TERM_MOUSE_OFF "\033[?1006l\033[?1002l\033[?1000l"
+
+/* Arms: from now on a fatal signal or exit() writes bytes to out_fd and gives in_fd the modes that it
+ * had at this call. Bytes are copied (the first 256). */
+void term_reset_arm(int in_fd, int out_fd, const char *bytes);
+/* The terminal is in order: nothing is to be done any more. */
+void term_reset_disarm(void);
+/* Writes the bytes and sets the modes, if armed, and disarms. Safe in signal handlers. */
+void term_reset_now(void);
+
+#endif
