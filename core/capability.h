@@ -34,7 +34,7 @@ enum capability_id {
 struct capability {
     const char *name;  /* short, for the table */
     bool present;
-    char value[128];   /* what was found */
+    char value[192];   /* what was found */
     char reason[256];  /* why; empty when there is nothing to explain */
     char remedy[256];  /* the command that would change it; empty when nothing would */
 };

@@ -1,0 +1,187 @@
+/* Screen Processes over a made-up /proc: what it shows, filters, sorts, chooses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ftw.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/loop.h"
+#include "lib_golden.h"
+#include "tui/glyph.h"
+#include "tui/model.h"
+#include "tui/settings.h"
+#include "tui/v_process.h"
+
+struct fixture {
+    char root[64];
+    struct loop *loop;
+    struct settings *settings;
+    struct model *m;
+    struct surface *s;
+    void *view;
+};
+
+static void put(const char *dir, const char *name, const char *text, size_t len)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fwrite(text, 1, len, f);
+    fclose(f);
+}
+
+static void add(struct fixture *f, int pid, const char *comm, char state, unsigned flags,
+                unsigned ticks, unsigned threads, unsigned pages, const char *cmdline)
+{
+    char dir[128], text[512];
+    snprintf(dir, sizeof dir, "%s/%d", f->root, pid);
+    mkdir(dir, 0700);
+    int n = snprintf(text, sizeof text,
+                     "%d (%s) %c 1 1 1 0 -1 %u 0 0 0 0 %u 0 0 0 20 0 %u 0 10000 1000 %u 1 1 1 0 0 0 0 0 "
+                     "0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+                     pid, comm, state, flags, ticks, threads, pages);
+    put(dir, "stat", text, (size_t)n);
+    const char *status = "Name:\tx\nUid:\t4000001\t0\t0\t0\n";
+    put(dir, "status", status, strlen(status));
+    put(dir, "cmdline", cmdline, cmdline ? strlen(cmdline) : 0);
+}
+
+static uint64_t no_clock(void *arg)
+{
+    (void)arg;
+    return 5000000000u;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    strcpy(f->root, "/tmp/mtui-pv-XXXXXX");
+    assert_non_null(mkdtemp(f->root));
+    put(f->root, "uptime", "200.00 1.00\n", 12);
+    add(f, 4711, "demo-server", 'R', 0, 9870, 12, 54272, "/usr/local/bin/demo-server --port 80");
+    add(f, 902, "dbserver", 'S', 0, 310, 9, 10496, "/usr/sbin/dbserver -D /var/lib/db");
+    add(f, 903, "x)\n\x1b[2J", 'S', 0, 40, 1, 10, "evil \x1b]0;t\x07 name");
+    add(f, 77, "kworker/3:1", 'I', 0x00200000, 0, 1, 0, "");
+    f->loop = loop_new_with_clock(no_clock, NULL);
+    f->settings = settings_new();
+    f->m = model_new(f->loop, f->settings);
+    f->m->glyphs = glyphs_of(GLYPHS_ASCII);
+    f->s = surface_new(16, 100);
+    surface_set_replacement(f->s, '?', false);
+    f->view = process_view_new(f->m, f->root);
+    view_process.show(f->view);
+    *state = f;
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *sb, int flag, struct FTW *ftw)
+{
+    (void)sb, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    view_process.destroy(f->view);
+    model_free(f->m);
+    settings_free(f->settings);
+    loop_free(f->loop);
+    surface_free(f->s);
+    nftw(f->root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    free(f);
+    return 0;
+}
+
+static void draw(struct fixture *f)
+{
+    surface_clear(f->s);
+    view_process.draw(f->view, f->s, (struct rect){0, 0, surface_rows(f->s), surface_cols(f->s)});
+}
+
+static void shows_what_runs(void **state)
+{
+    struct fixture *f = *state;
+    draw(f);
+    golden_check(f->s, "processes_list", "processes 100x16 tier=ascii fixture of 4, sorted by CPU");
+    surface_resize(f->s, 10, 60);
+    surface_set_replacement(f->s, '?', false);
+    draw(f);
+    golden_check(f->s, "processes_narrow", "processes 60x10 tier=ascii: columns dropped by priority");
+}
+
+static void no_control_byte_gets_through(void **state)
+{
+    struct fixture *f = *state;
+    draw(f);
+    for (int row = 0; row < surface_rows(f->s); row++)
+        for (int col = 0; col < surface_cols(f->s); col++) {
+            uint32_t cp = surface_at(f->s, row, col)->cp;
+            assert_true(cp >= 0x20 && cp < 0x7f);
+        }
+}
+
+static void filters(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(view_process.action(f->view, ACT_FILTER, "SERVER"));
+    draw(f);
+    assert_true(golden_find(f->s, "no process matches")); /* capitals make case count */
+    view_process.action(f->view, ACT_FILTER, "server 902");
+    draw(f);
+    assert_true(golden_find(f->s, "1 of 4"));
+    assert_true(golden_find(f->s, "dbserver"));
+    assert_false(golden_find(f->s, "demo-server"));
+    view_process.action(f->view, ACT_CANCEL, NULL);
+    draw(f);
+    assert_true(golden_find(f->s, "demo-server"));
+    assert_false(golden_find(f->s, "kworker"));
+    view_process.action(f->view, ACT_KERNEL_THREADS, NULL);
+    draw(f);
+    assert_true(golden_find(f->s, "kworker"));
+}
+
+static void chooses_a_target(void **state)
+{
+    struct fixture *f = *state;
+    draw(f);
+    view_process.action(f->view, ACT_OPEN, NULL);
+    assert_int_equal(f->m->target.pid, 4711); /* the top of the list by CPU */
+    assert_int_equal(f->m->target.start_time, 10000);
+    assert_string_equal(f->m->target.comm, "demo-server");
+    assert_string_equal(f->m->want.screen, "symbols");
+}
+
+static void refuses_what_cannot_be_traced(void **state)
+{
+    struct fixture *f = *state;
+    view_process.action(f->view, ACT_KERNEL_THREADS, NULL);
+    view_process.action(f->view, ACT_FILTER, "kworker");
+    draw(f);
+    view_process.action(f->view, ACT_OPEN, NULL);
+    assert_int_equal(f->m->target.pid, 0);
+    assert_null(f->m->want.screen);
+    assert_non_null(strstr(f->m->say, "kernel thread"));
+}
+
+int main(void)
+{
+    setlocale(LC_ALL, "C.UTF-8");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(shows_what_runs, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_control_byte_gets_through, setup, teardown),
+        cmocka_unit_test_setup_teardown(filters, setup, teardown),
+        cmocka_unit_test_setup_teardown(chooses_a_target, setup, teardown),
+        cmocka_unit_test_setup_teardown(refuses_what_cannot_be_traced, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
