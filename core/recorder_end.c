@@ -151,6 +151,18 @@ static void compose_sentence(struct recorder *r, bool ok)
         snprintf(r->sentence, sizeof r->sentence, "%s, without a word", end);
 }
 
+/* What perf record --kcore has made beside the data (perf.data-directory-format.txt). */
+static void remove_kcore(struct recorder *r)
+{
+    static const char *const names[] = {"/kcore_dir/kcore", "/kcore_dir/kallsyms",
+                                        "/kcore_dir/modules", "/kcore_dir", ""};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = xasprintf("%s%s", r->base, names[i]);
+        remove(path);
+        free(path);
+    }
+}
+
 /* Every AUX byte that was asked for has its own file by now. What perf wrote beyond (a snapshot
  * that was given up) is kept; a rest with sideband only is not worth a file. */
 static void keep_aux_rest(struct recorder *r)
@@ -162,11 +174,10 @@ static void keep_aux_rest(struct recorder *r)
     if (rc == 0) {
         unlink(r->data);
         recorder_keep_file(r, probe, true, NULL);
-    } else if (rc == MTUI_E_NOENT && r->end.known && !r->end.signaled && !r->end.code) {
+    } else if (rc == MTUI_E_NOENT && (is_success(r) || r->numbers)) {
         unlink(r->data);
-        rmdir(r->base);
-    } else if (rc == MTUI_E_NOENT && r->snapshots) {
-        unlink(r->data); /* all of it stands in the snapshots */
+        if (!r->numbers)
+            remove_kcore(r); /* no snapshot shares it */
     } else if (access(r->data, F_OK) == 0) {
         recorder_keep_file(r, r->base, true, NULL);
     }
