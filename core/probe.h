@@ -87,7 +87,8 @@ struct probe_callbacks {
 struct probe_options {
     enum probe_mechanism mechanism;
     bool children;     /* follow processes that the target forks */
-    size_t ring_bytes; /* budget for all rings; 0: 16 MiB */
+    size_t ring_bytes; /* budget for all rings that carry hits; 0: 4 MiB */
+    bool no_bpf;       /* as if BPF were not allowed */
 };
 
 struct probe_stats {
@@ -98,11 +99,13 @@ struct probe_stats {
     uint32_t late_threads; /* armed after their birth was noticed */
     uint64_t ring_bytes;
     enum probe_mechanism mechanism; /* of the sites now armed; AUTO when there are none */
+    bool covers_births;             /* new threads are covered from their first instruction */
 };
 
-/* Options are copied (NULL: all zero). Never fails. */
-struct probe *probe_new(struct loop *loop, const struct probe_options *options,
-                        const struct probe_callbacks *callbacks, void *arg);
+/* Options are copied (NULL: all zero). MTUI_E_NOTSUP, MTUI_E_PERM: no mechanism works here. */
+int probe_new(struct loop *loop, const struct probe_options *options,
+              const struct probe_callbacks *callbacks, void *arg, struct probe **out,
+              struct err *err);
 
 /* Takes every probe out and frees. NULL allowed. Must not be called from a callback. */
 void probe_free(struct probe *p);
@@ -118,12 +121,10 @@ int probe_watch(struct probe *p, pid_t pid, struct err *err);
 int probe_set_sites(struct probe *p, pid_t pid, const struct probe_site *sites, size_t n,
                     struct err *err);
 
-/* Descriptors that sites × threads would need, and how many are free after raising RLIMIT_NOFILE
- * as far as the hard limit allows. */
-size_t probe_descriptors_needed(const struct probe *p, pid_t pid, size_t sites);
-size_t probe_descriptors_free(void);
+/* Perf's clock now: for the time from a hit to what was done about it. */
+uint64_t probe_now_ns(const struct probe *p);
 
-void probe_stats(const struct probe *p, struct probe_stats *out);
+void probe_get_stats(const struct probe *p, struct probe_stats *out);
 
 /* Reads what is in the rings now, without waiting for the loop (at the end of a recording). */
 void probe_drain(struct probe *p);
