@@ -7,6 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* include/linux/errno.h of the kernel; leaks out of uprobes for instructions they cannot step. */
+#define ENOTSUPP_KERNEL 524
+
 int perf_event_open(const struct perf_event_attr *attr, pid_t tid, int cpu)
 {
     return (int)syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -139,6 +142,11 @@ int perf_event_explain(struct err *err, int errno_value, const char *proc_root, 
                        "with CAP_PERFMON and CAP_SYS_PTRACE; with these, a seccomp filter or a "
                        "security module refuses",
                        what, strerror(errno_value), level);
+    case ENOTSUPP_KERNEL:
+        return err_set(err, MTUI_E_NOTSUP,
+                       "%s: the kernel cannot put a uprobe on the instruction there (one with a "
+                       "lock prefix, say); choose another place",
+                       what);
     case EOPNOTSUPP:
     case EINVAL:
         return err_set(err, MTUI_E_NOTSUP, "%s: the kernel cannot probe there (%s)", what,

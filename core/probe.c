@@ -164,6 +164,7 @@ void probe_free(struct probe *p)
     vec_free(&p->processes);
     close_slowly(p);
     vec_free(&p->machine.closing);
+    vec_free(&p->machine.files);
     for (size_t i = 0; i < p->pending.len; i++)
         free(p->pending.data[i].name);
     vec_free(&p->pending);
@@ -435,8 +436,11 @@ static void handle_ends(struct probe *p)
             continue;
         if (probe_process_sweep(&p->machine, proc, &err) < 0)
             trouble(p, &err);
-        if (proc->threads.len == 0)
+        if (proc->threads.len == 0) {
             scan(p, proc);
+            if (probe_process_sweep(&p->machine, proc, &err) < 0)
+                trouble(p, &err);
+        }
         if (proc->threads.len == 0) {
             proc->ended = true;
             queue_event(p, PROBE_PROCESS_ENDED, probe_now_ns(p), proc->pid, proc->pid, NULL);
@@ -514,8 +518,8 @@ void probe_drain(struct probe *p)
     uint64_t start_ns = probe_now_ns(p);
     notice_hangups(p);
     read_rings(p);
-    handle_ends(p);
     handle_births(p);
+    handle_ends(p);
     deliver(p, start_ns);
     forget_ended(p);
     plan_closing(p);

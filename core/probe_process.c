@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,14 +96,47 @@ static int thread_open(struct probe_machine *m, const struct probe_process *p, p
 
 /* ---- Events of sites ---- */
 
+/* −1 when it cannot be opened. */
+static int file_get(struct probe_machine *m, const char *path)
+{
+    for (size_t i = 0; path && i < m->files.len; i++) {
+        if (strcmp(m->files.data[i].path, path) == 0) {
+            m->files.data[i].users++;
+            return m->files.data[i].fd;
+        }
+    }
+    int fd = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        struct probe_file f = {.path = xstrdup(path), .fd = fd, .users = 1};
+        vec_push(&m->files, f);
+    }
+    return fd;
+}
+
+static void file_put(struct probe_machine *m, int fd)
+{
+    for (size_t i = 0; i < m->files.len; i++) {
+        struct probe_file *f = &m->files.data[i];
+        if (f->fd != fd || --f->users > 0)
+            continue;
+        (void)close(fd);
+        free(f->path);
+        vec_remove(&m->files, i);
+        return;
+    }
+}
+
 static int open_event(const struct probe_machine *m, enum probe_mechanism mechanism,
-                      const struct probe_site *site, pid_t tid, bool reports, struct err *err)
+                      const struct probe_armed *a, pid_t tid, bool reports, struct err *err)
 {
     struct perf_event_attr attr;
+    const struct probe_site *site = &a->site;
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", a->file);
     if (mechanism == PROBE_HWBREAK)
         hwbreak_attr(&attr, site->addr);
     else
-        uprobe_attr(&attr, m->uprobe_type, site->path, site->offset);
+        uprobe_attr(&attr, m->uprobe_type, path, site->offset);
     if (reports)
         perf_event_sample_hits(&attr);
     int fd = perf_event_open(&attr, tid, -1);
@@ -120,7 +154,7 @@ static int thread_arm(const struct probe_machine *m, enum probe_mechanism mechan
                       struct probe_thread *t, const struct probe_armed *a, struct err *err)
 {
     struct probe_thread_event e = {.number = a->number};
-    e.fd = open_event(m, mechanism, &a->site, t->tid, true, err);
+    e.fd = open_event(m, mechanism, a, t->tid, true, err);
     if (e.fd < 0)
         return e.fd;
     if (ioctl(e.fd, PERF_EVENT_IOC_SET_OUTPUT, t->fd) != 0 ||
@@ -136,7 +170,7 @@ static int thread_arm(const struct probe_machine *m, enum probe_mechanism mechan
 static int process_arm(const struct probe_machine *m, pid_t carrier, struct probe_armed *a,
                        struct err *err)
 {
-    int fd = open_event(m, PROBE_UPROBE, &a->site, carrier, false, err);
+    int fd = open_event(m, PROBE_UPROBE, a, carrier, false, err);
     if (fd < 0)
         return fd;
     int rc = hit_output_bind(m->output, fd, a->number, err);
@@ -152,6 +186,8 @@ static void site_free(struct probe_machine *m, const struct probe_process *p, st
 {
     if (a->fd >= 0)
         close_event(m, p, a->fd);
+    if (a->file >= 0)
+        file_put(m, a->file);
     /* The copies were made by site_copy. */
     free((void *)(uintptr_t)a->site.path);
     free((void *)(uintptr_t)a->site.label);
@@ -160,6 +196,7 @@ static void site_free(struct probe_machine *m, const struct probe_process *p, st
 static struct probe_armed site_copy(struct probe_machine *m, const struct probe_site *s)
 {
     struct probe_armed a = {.number = ++m->next_number, .site = *s, .fd = -1};
+    a.file = file_get(m, s->path);
     a.site.path = s->path ? xstrdup(s->path) : NULL;
     a.site.label = xstrdup(s->label ? s->label : "a site");
     return a;
@@ -308,23 +345,26 @@ size_t probe_process_descriptors(const struct probe_process *p)
 
 /* ---- Arming ---- */
 
+static bool fits_hardware(struct probe_machine *m, const struct probe_site *sites, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (sites[i].addr == 0)
+            return false;
+    if (!m->hwbreak_known) {
+        m->hwbreak_known = true;
+        (void)hwbreak_self_test(&m->hwbreak_slots, NULL);
+    }
+    return n > 0 && n <= m->hwbreak_slots;
+}
+
 /* A hardware breakpoint costs the target least, but knows only threads that it was armed in, by
  * address, and there are few. So AUTO takes it where uprobes would need an event a thread too. */
 static enum probe_mechanism choose(struct probe_machine *m, const struct probe_site *sites,
                                    size_t n)
 {
-    bool addressed = true;
-    for (size_t i = 0; i < n; i++)
-        addressed = addressed && sites[i].addr != 0;
     if (m->wanted != PROBE_AUTO)
         return m->wanted;
-    if (m->output || !addressed)
-        return PROBE_UPROBE;
-    if (!m->hwbreak_known) {
-        m->hwbreak_known = true;
-        (void)hwbreak_self_test(&m->hwbreak_slots, NULL);
-    }
-    return n <= m->hwbreak_slots ? PROBE_HWBREAK : PROBE_UPROBE;
+    return !m->output && fits_hardware(m, sites, n) ? PROBE_HWBREAK : PROBE_UPROBE;
 }
 
 static bool same_site(const struct probe_site *a, const struct probe_site *b)
@@ -413,11 +453,12 @@ static void plan(struct probe_machine *m, const struct probe_process *p, bool ke
     free(taken);
 }
 
-int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
-                            const struct probe_site *sites, size_t n, struct err *err)
+static int set_sites(struct probe_machine *m, struct probe_process *p,
+                     enum probe_mechanism mechanism, const struct probe_site *sites, size_t n,
+                     struct err *err)
 {
     struct probe_process next = *p;
-    next.mechanism = choose(m, sites, n);
+    next.mechanism = mechanism;
     next.cover =
         next.mechanism == PROBE_UPROBE && m->output ? PROBE_COVER_PROCESS : PROBE_COVER_THREADS;
     bool keep = next.mechanism == p->mechanism && next.cover == p->cover;
@@ -450,6 +491,18 @@ int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
     return 0;
 }
 
+int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
+                            const struct probe_site *sites, size_t n, struct err *err)
+{
+    enum probe_mechanism mechanism = choose(m, sites, n);
+    int rc = set_sites(m, p, mechanism, sites, n, err);
+    /* An instruction that the kernel cannot step out of line may still take a breakpoint. */
+    if (rc == MTUI_E_NOTSUP && m->wanted == PROBE_AUTO && mechanism == PROBE_UPROBE &&
+        fits_hardware(m, sites, n))
+        rc = set_sites(m, p, PROBE_HWBREAK, sites, n, err);
+    return rc;
+}
+
 /* ---- Ends and execs ---- */
 
 static int move_carrier(struct probe_machine *m, struct probe_process *p, struct err *err)
@@ -474,18 +527,17 @@ static int move_carrier(struct probe_machine *m, struct probe_process *p, struct
 int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct err *err)
 {
     size_t kept = 0;
-    bool carrier_ended = false;
     for (size_t i = 0; i < p->threads.len; i++) {
         struct probe_thread *t = p->threads.data[i];
-        if (t->ended) {
-            carrier_ended = carrier_ended || t->tid == p->carrier;
+        if (t->ended)
             thread_free(m, p, t);
-        } else {
+        else
             p->threads.data[kept++] = t;
-        }
     }
     p->threads.len = kept;
-    if (!carrier_ended || kept == 0)
+    size_t at = thread_place(p, p->carrier);
+    bool carried = at < kept && p->threads.data[at]->tid == p->carrier;
+    if (!p->carrier || carried || kept == 0)
         return 0;
     if (p->cover == PROBE_COVER_PROCESS && p->sites.len > 0)
         return move_carrier(m, p, err);

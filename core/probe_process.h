@@ -19,6 +19,14 @@ enum probe_cover {
     PROBE_COVER_THREADS  /* one event a site and thread */
 };
 
+/* A probed file, held open: /proc/PID/exe and the like stop leading to it when the first thread
+ * ends. */
+struct probe_file {
+    char *path;
+    int fd; /* O_PATH */
+    unsigned users;
+};
+
 /* What all processes share. */
 struct probe_machine {
     int epoll;
@@ -30,12 +38,14 @@ struct probe_machine {
     size_t ring_bytes;
     uint64_t next_number;
     VEC(int) closing; /* uprobe events, for slow_close */
+    VEC(struct probe_file) files;
 };
 
 struct probe_armed {
     uint64_t number;        /* unique, ascending within sites */
     struct probe_site site; /* strings are its own */
     int fd;                 /* PROBE_COVER_PROCESS; else −1 */
+    int file;               /* the descriptor of site.path; −1: none */
 };
 
 struct probe_thread_event {
@@ -77,7 +87,7 @@ int probe_process_scan(struct probe_machine *m, struct probe_process *p, size_t 
 int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
                             const struct probe_site *sites, size_t n, struct err *err);
 
-/* Drops threads marked as ended; when the carrier is among them, another one takes over. */
+/* Drops threads marked as ended; when the carrier is no longer there, another one takes over. */
 int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct err *err);
 
 /* The thread whose ring this is has exec'ed: it is the leader now, all others have ended. */

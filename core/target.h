@@ -86,6 +86,8 @@ int target_signal(struct target *t, int sig, struct err *err);
 /* The last lines of the output, oldest first, as one string of raw bytes with newlines, at most
  * `lines` of them; valid until the loop runs again. Escape before display. */
 const char *target_last_lines(const struct target *t, size_t lines, size_t *len);
+/* Why the output file is incomplete (disk full), or NULL. */
+const char *target_output_problem(const struct target *t);
 /* Bytes typed by the user to the program. */
 int target_input(struct target *t, const char *bytes, size_t n, struct err *err);
 void target_resize(struct target *t, unsigned short rows, unsigned short cols);
