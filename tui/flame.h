@@ -130,7 +130,7 @@ void flame_render_gaps(const struct flame_axis *ax, const struct flame_row *row,
                        const struct flame_row *above, const struct flame_gaps *gaps, bool hard,
                        struct flame_cell *cells);
 
-/* ---- Compact (flame_gap.c has no part in it) ---- */
+/* ---- Compact ---- */
 
 /* Two rendered rows (without labels) in one row of half blocks, to whole columns. lower may be NULL:
  * an odd last row. */
@@ -140,8 +140,9 @@ void flame_render_halves(int cols, const struct flame_cell *upper, const struct 
 /* ---- Labels (flame_label.c) ---- */
 
 struct flame_label_style {
-    bool brackets;                   /* ascii: `[name---]`, `<name---]` when it begins off-screen */
-    uint32_t ellipsis, left, right;  /* cut; goes on to the left, to the right */
+    bool brackets;                    /* ascii: `[name---]`, `<name---]` when it begins off-screen */
+    uint32_t open, close, fill, lone; /* brackets, what fills them up, a span of one cell */
+    uint32_t ellipsis, left, right;   /* cut; goes on to the left, to the right */
     uint32_t replacement;            /* for what cannot be shown */
     bool unicode;                    /* false: code points above 0x7e are replaced */
 };
@@ -150,7 +151,8 @@ struct flame_label_style {
 typedef const char *flame_name_fn(const void *arg, fn_id fn);
 
 /* Writes names into the whole cells of each span that has at least 3 of them (with brackets also the
- * frame of those with 2, and `|` into those with 1). The visible part carries the label. */
+ * frame of those with 2, and `lone` into those with 1). The visible part carries the label; a span that
+ * begins or ends off-screen, or at a time that is only inferred, goes on to that side. */
 void flame_render_labels(const struct flame_axis *ax, const struct flame_label_style *style,
                          flame_name_fn *name, const void *arg, struct flame_cell *cells);
 

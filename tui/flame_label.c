@@ -52,10 +52,10 @@ static void label_span(const struct flame_label_style *style, const char *full,
     int from = left || style->brackets ? 1 : cells[0].flags & FLAME_JOINED ? 1 : 0;
     int to = right || style->brackets ? cols - 1 : cols;
     if (style->brackets) {
-        put_text(&cells[0], left ? style->left : '[');
-        put_text(&cells[cols - 1], right ? style->right : ']');
+        put_text(&cells[0], left ? style->left : style->open);
+        put_text(&cells[cols - 1], right ? style->right : style->close);
         for (int c = 1; c < cols - 1; c++)
-            put_text(&cells[c], '-');
+            put_text(&cells[c], style->fill);
     } else {
         if (left)
             put_text(&cells[0], style->left);
@@ -82,13 +82,14 @@ void flame_render_labels(const struct flame_axis *ax, const struct flame_label_s
         while (to < ax->cols && cells[to].shape == c->shape && cells[to].ink == c->ink &&
                cells[to].count == 1 && cells[to].owned == 0xff)
             to++;
-        if (from == 0 && c->ink->start_ns < ax->edges[0])
+        if ((from == 0 && c->ink->start_ns < ax->edges[0]) || (c->ink->flags & SPAN_INFERRED_START))
             cells[from].flags |= FLAME_CUT_LEFT;
-        if (to == ax->cols && c->ink->end_ns > ax->edges[8 * ax->cols])
+        if ((to == ax->cols && c->ink->end_ns > ax->edges[8 * ax->cols]) ||
+            (c->ink->flags & SPAN_INFERRED_END))
             cells[from].flags |= FLAME_CUT_RIGHT;
         if (to - from >= 3 || (style->brackets && to - from == 2))
             label_span(style, name(arg, c->ink->fn), cells + from, to - from);
         else if (style->brackets)
-            put_text(&cells[from], '|');
+            put_text(&cells[from], style->lone);
     }
 }

@@ -1,0 +1,168 @@
+/* What the files of the Timeline screen share: its state, and who does what. Private to timeline_*.c
+ * and v_timeline.c.
+ *
+ *   v_timeline.c          the view: life, draw, dispatch
+ *   timeline_trace.c      a trace comes in: index, rows, colours, the place it opens at
+ *   timeline_layout.c     which rows of which threads stand on which lines
+ *   timeline_draw.c       ruler, minimap, headers, rows of spans
+ *   timeline_cell.c       a flame cell as a cell of the surface
+ *   timeline_detail.c     the details pane
+ *   timeline_keys.c       actions; timeline_move.c those that select; timeline_mouse.c the mouse
+ *   timeline_search.c     search and calls of the same function */
+#ifndef MTUI_TUI_TIMELINE_H
+#define MTUI_TUI_TIMELINE_H
+
+#include "core/vec.h"
+#include "decode/pyramid.h"
+#include "decode/trace.h"
+#include "tui/flame.h"
+#include "tui/flame_source.h"
+#include "tui/minimap.h"
+#include "tui/model.h"
+#include "tui/search.h"
+#include "tui/selection.h"
+#include "tui/view.h"
+#include "tui/viewport.h"
+
+struct tl_thread {
+    bool collapsed, pinned, hidden;
+    struct flame_gaps hard, soft;
+    size_t gaps[GAP_CAUSES]; /* how many of each cause are its own */
+};
+
+enum tl_line_kind {
+    TL_HEADER,
+    TL_ROW,  /* one depth */
+    TL_PAIR, /* compact: depths `depth` and `depth + 1` */
+    TL_BLANK
+};
+
+struct tl_line {
+    enum tl_line_kind kind;
+    size_t thread, depth;
+};
+
+enum tl_color { TL_BY_FUNCTION, TL_BY_MODULE, TL_BY_KERNEL };
+
+/* Where things stood in the last draw, for the mouse. */
+struct tl_places {
+    struct rect minimap, ruler, rows; /* minimap: the map alone, without its label */
+    int visible;                      /* lines for rows, pinned ones included */
+};
+
+/* Work on big traces that goes on between frames. */
+struct tl_job {
+    int timer; /* of the loop; 0: none */
+    bool jump_to_longest;
+};
+
+struct timeline {
+    struct model *m;
+    const struct trace *trace; /* what is shown: the model's, or `folded`; NULL: none */
+    struct trace *folded;      /* the same with direct recursion folded; ours */
+    struct pyramid *pyramid;
+    struct flame_source *src;
+    uint16_t *roles; /* per function: its role, or UINT16_MAX when not asked for yet */
+    unsigned palette;
+
+    struct viewport view;
+    struct minimap map;
+    struct selection sel;
+    uint64_t cursor_ns;
+
+    struct tl_thread *threads;
+    size_t nthreads;
+    VEC(struct tl_line) lines;
+    size_t pinned; /* lines at the head of `lines` that belong to pinned threads */
+    size_t top;    /* first line shown below the pinned ones */
+
+    bool compact, fold, details, ranging;
+    enum tl_color color;
+    uint64_t range_from_ns; /* ranging: the end that stays */
+    uint64_t marks[26];
+    uint32_t marks_set; /* bit i: mark 'a' + i */
+    int last_mark;      /* −1: none */
+
+    struct search *search;  /* by pattern */
+    struct search *calls;   /* of one function, for [ ] { } B */
+    fn_id calls_fn;
+    struct tl_job job;
+
+    struct tl_places at;
+    struct mouse pressed; /* where the button went down */
+    bool dragging;
+};
+
+/* ---- timeline_trace.c ---- */
+
+/* Takes the model's trace (or none): all that belongs to the old one goes. */
+void tl_set_trace(struct timeline *tl);
+/* Shows the trace with direct recursion folded, or as it is; the selection stays on its time. */
+void tl_set_fold(struct timeline *tl, bool fold);
+void tl_free_trace(struct timeline *tl);
+uint16_t tl_role(struct timeline *tl, fn_id fn);
+void tl_forget_roles(struct timeline *tl);
+bool tl_instructions(const struct timeline *tl);
+/* Durations and offsets in the trace's unit; out holds FMT_MAX bytes. */
+char *tl_duration(const struct timeline *tl, char *out, uint64_t ns);
+/* A time since the trace's start, as exact as the present zoom needs. */
+char *tl_time(const struct timeline *tl, char *out, uint64_t t_ns);
+
+/* ---- timeline_layout.c ---- */
+
+void tl_layout(struct timeline *tl);
+/* The line at a place below the ruler, or NULL; row 0 is the first. */
+const struct tl_line *tl_line_at(struct timeline *tl, int row);
+/* Moves `top` so that the selection's line (its header when collapsed) is seen. */
+void tl_scroll_to_selection(struct timeline *tl);
+void tl_scroll(struct timeline *tl, int lines);
+/* The thread n steps on from the selected one among those not hidden, or SIZE_MAX. */
+size_t tl_thread_step(const struct timeline *tl, int delta);
+
+/* ---- timeline_cell.c ---- */
+
+/* Draws rendered cells as one row, with the model's glyphs and the tier of its theme. */
+void tl_put_cells(struct timeline *tl, struct surface *s, int row, int col,
+                  const struct flame_axis *ax, const struct flame_cell *cells, size_t thread,
+                  size_t depth);
+
+/* ---- timeline_draw.c ---- */
+
+void tl_draw_rows(struct timeline *tl, struct surface *s, struct rect r);
+void tl_draw_head(struct timeline *tl, struct surface *s, struct rect r);
+int tl_head_rows(struct rect r);
+
+/* ---- timeline_detail.c ---- */
+
+int tl_detail_rows(const struct timeline *tl, struct rect r);
+void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r);
+/* What shares the selection's cell: false when the selection has a cell of its own. */
+struct tl_aggregate {
+    uint64_t from_ns, to_ns;
+    uint64_t count, busy_ns;
+    size_t longest; /* in the selection's row */
+};
+bool tl_aggregate(struct timeline *tl, struct tl_aggregate *a);
+
+/* ---- timeline_keys.c, timeline_move.c, timeline_mouse.c, timeline_search.c ---- */
+
+bool tl_action(struct timeline *tl, enum action act, const char *arg);
+/* Selects, puts the cursor on it, tells the other screens, keeps it on screen. */
+void tl_select(struct timeline *tl, struct selection sel);
+/* Selects what is at a time in the selected thread; moves the window there. */
+void tl_goto(struct timeline *tl, uint64_t t_ns);
+void tl_set_cursor(struct timeline *tl, uint64_t t_ns);
+bool tl_move(struct timeline *tl, enum action act);
+bool tl_mouse(struct timeline *tl, const struct mouse *mouse);
+
+void tl_search(struct timeline *tl, const char *pattern);
+void tl_search_step(struct timeline *tl, int delta);
+void tl_search_function(struct timeline *tl);
+void tl_call_step(struct timeline *tl, int delta, bool any_thread);
+void tl_longest_call(struct timeline *tl);
+void tl_search_clear(struct timeline *tl);
+/* Starts or goes on with work between frames; without a loop it is done at once. */
+void tl_job_start(struct timeline *tl);
+void tl_job_stop(struct timeline *tl);
+
+#endif
