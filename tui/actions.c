@@ -150,6 +150,7 @@ static const struct {
     {CTX_TIMELINE, ACT_THREAD_NEXT, "t"},
     {CTX_TIMELINE, ACT_THREAD_PREV, "T"},
     {CTX_TIMELINE, ACT_PIN, "p"},
+    {CTX_TIMELINE, ACT_COLLAPSE, "Space"},
     {CTX_TIMELINE, ACT_COMPACT, "c"},
     {CTX_TIMELINE, ACT_RECURSION, "r"},
     {CTX_TIMELINE, ACT_COLOR_BY, "C"},

@@ -128,6 +128,12 @@ void model_set_trace(struct model *m, const struct trace *trace, const char *lab
         old_release(old_arg);
 }
 
+void model_set_loading(struct model *m, const struct model_loading *loading)
+{
+    m->loading = *loading;
+    m->dirty = true;
+}
+
 void model_set_cursor(struct model *m, pid_t tid, uint64_t time_ns)
 {
     if (m->cursor_tid == tid && m->cursor_ns == time_ns)

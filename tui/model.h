@@ -33,6 +33,16 @@ typedef void model_answer_fn(void *arg, bool yes);
 /* text is NULL when the prompt was left with Esc. */
 typedef void model_line_fn(void *arg, const char *text);
 
+/* A recording on its way to become a trace. */
+struct model_loading {
+    bool active;
+    unsigned percent;
+    char what[64];    /* "snap 3" */
+    char failed[512]; /* not active: why there is no trace, or "" */
+    void (*cancel)(void *arg); /* NULL: cannot be stopped */
+    void *cancel_arg;
+};
+
 enum model_severity { SAY_INFO, SAY_WARN, SAY_ERROR };
 
 struct model_requests {
@@ -68,6 +78,7 @@ struct model {
     bool recording;           /* true from start to stop: quitting asks, S snaps */
     const struct trace *trace; /* the opened trace, or NULL */
     char trace_label[64];      /* "snap 1" */
+    struct model_loading loading;
 
     /* Shared between timeline, functions and events; 0/0 range: none. */
     uint64_t cursor_ns;
@@ -113,6 +124,9 @@ void model_set_session(struct model *m, struct session *session, bool recording)
  * told; NULL when it belongs to somebody else. Range and cursor are reset. */
 void model_set_trace(struct model *m, const struct trace *trace, const char *label,
                      void (*release)(void *arg), void *release_arg);
+
+/* Progress of the decoder, as often as it likes; active false ends it. Copied. */
+void model_set_loading(struct model *m, const struct model_loading *loading);
 
 void model_set_cursor(struct model *m, pid_t tid, uint64_t time_ns);
 void model_set_range(struct model *m, uint64_t start_ns, uint64_t end_ns);

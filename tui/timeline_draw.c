@@ -195,7 +195,8 @@ static void draw_header(struct timeline *tl, struct surface *s, int row, size_t 
         text[0] = '\0';
     len += (size_t)snprintf(text + len, sizeof text - len, "   %s spans", fmt_count(n, t->spans));
     if (info->sampled)
-        len += (size_t)snprintf(text + len, sizeof text - len, "   sampled ±%s",
+        len += (size_t)snprintf(text + len, sizeof text - len, "   sampled %s%s",
+                                tl->m->glyphs->tier == GLYPHS_ASCII ? "+-" : "\u00b1",
                                 tl_duration(tl, n, info->period_ns));
     if (th->pinned)
         len = put_part(text, sizeof text, len, "   pinned");

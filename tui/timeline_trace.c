@@ -77,7 +77,7 @@ uint16_t tl_role(struct timeline *tl, fn_id fn)
 static void set_threads(struct timeline *tl)
 {
     size_t ngaps;
-    const struct gap *gaps = trace_gaps(tl->trace, &ngaps);
+    const struct gap *gaps = trace_gaps(tl->m->trace, &ngaps); /* lives as long as the threads */
     tl->nthreads = trace_thread_count(tl->trace);
     tl->threads = xcalloc(tl->nthreads + 1, sizeof *tl->threads);
     for (size_t i = 0; i < tl->nthreads; i++) {

@@ -170,6 +170,17 @@ bool viewport_pan(struct viewport *v, int cols)
     return move_to(v, p, true);
 }
 
+/* Moves a place into the trace, as far as the trace is long enough. */
+static struct viewport_place inside(const struct viewport *v, struct viewport_place p)
+{
+    flame_i128 last = fixed(v->last_ns) - length_fp(v, p.col_fp), first = fixed(v->first_ns);
+    if (p.start_fp > last)
+        p.start_fp = last;
+    if (p.start_fp < first)
+        p.start_fp = first;
+    return p;
+}
+
 void viewport_fit(struct viewport *v, uint64_t t0_ns, uint64_t t1_ns, unsigned share)
 {
     flame_u128 length = (flame_u128)fixed(t1_ns - t0_ns) * (share ? share : 1);
@@ -181,7 +192,7 @@ void viewport_fit(struct viewport *v, uint64_t t0_ns, uint64_t t1_ns, unsigned s
     }
     /* Times in the middle of the window, the rest shared out evenly. */
     p.start_fp = fixed(t0_ns) - (length_fp(v, p.col_fp) - fixed(t1_ns - t0_ns)) / 2;
-    move_to(v, p, false);
+    move_to(v, inside(v, p), false);
 }
 
 void viewport_whole(struct viewport *v)
@@ -195,7 +206,7 @@ void viewport_center(struct viewport *v, uint64_t t_ns)
     if (viewport_is_whole(v))
         return;
     p.start_fp = fixed(t_ns) - (flame_i128)p.col_fp * (v->cols / 2);
-    move_to(v, p, false);
+    move_to(v, inside(v, p), false);
 }
 
 bool viewport_show(struct viewport *v, uint64_t t0_ns, uint64_t t1_ns)
@@ -205,7 +216,7 @@ bool viewport_show(struct viewport *v, uint64_t t0_ns, uint64_t t1_ns)
         return false;
     struct viewport_place p = v->place;
     p.start_fp = fixed(t0_ns) - (flame_i128)p.col_fp * (v->cols / 4);
-    return move_to(v, p, false);
+    return move_to(v, inside(v, p), false);
 }
 
 static bool swap_history(struct viewport *v, bool back)

@@ -58,7 +58,9 @@ bool viewport_zoom_out(struct viewport *v, int col);
 /* Moves the window right by cols (negative: left); half of it may leave the trace, no more. */
 bool viewport_pan(struct viewport *v, int cols);
 
-/* The smallest window around [t0, t1] in which it fills at most 1/share of the width; centred. */
+/* The next four keep the window inside the trace where it is no longer than that.
+ *
+ * The smallest window around [t0, t1] in which it fills at most 1/share of the width; centred. */
 void viewport_fit(struct viewport *v, uint64_t t0_ns, uint64_t t1_ns, unsigned share);
 void viewport_whole(struct viewport *v);
 /* The same zoom with t in the middle. */

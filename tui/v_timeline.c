@@ -1,0 +1,222 @@
+#include "tui/v_timeline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/fmt.h"
+#include "tui/glyph.h"
+#include "tui/settings.h"
+#include "tui/theme.h"
+#include "tui/timeline.h"
+
+static void *create(struct model *m)
+{
+    struct timeline *tl = xcalloc(1, sizeof *tl);
+    tl->m = m;
+    tl->details = !m->settings || settings_bool(m->settings, SET_DETAILS);
+    tl->last_mark = -1;
+    tl->calls_fn = FN_NONE;
+    tl_set_trace(tl);
+    return tl;
+}
+
+static void destroy(void *view)
+{
+    struct timeline *tl = view;
+    tl_free_trace(tl);
+    vec_free(&tl->lines);
+    free(tl);
+}
+
+/* ---- Without a trace ---- */
+
+static void put_centered(struct surface *s, struct rect r, int row, const char *text, enum role ink)
+{
+    int len = (int)strlen(text);
+    int col = len < r.cols ? r.col + (r.cols - len) / 2 : r.col;
+    if (row >= r.row && row < r.row + r.rows)
+        surface_text(s, row, col, r.cols, text, SIZE_MAX, (struct style){.ink = (uint16_t)ink});
+}
+
+static void draw_loading(struct timeline *tl, struct surface *s, struct rect r)
+{
+    const struct model_loading *l = &tl->m->loading;
+    const struct glyphs *g = tl->m->glyphs;
+    char text[200];
+    int middle = r.row + r.rows / 2, cols = r.cols < 44 ? r.cols - 4 : 40;
+    snprintf(text, sizeof text, "decoding %s  %u %%", l->what, l->percent);
+    put_centered(s, r, middle - 1, text, ROLE_DEFAULT);
+    for (int i = 0; i < cols; i++)
+        surface_put(s, middle, r.col + (r.cols - cols) / 2 + i,
+                    glyph(g, i * 100 < cols * (int)l->percent ? GLYPH_PROGRESS : GLYPH_PROGRESS_LEFT),
+                    (struct style){.ink = ROLE_OK});
+    if (l->cancel)
+        put_centered(s, r, middle + 1, "^C stops", ROLE_DIM);
+}
+
+static void draw_nothing(struct timeline *tl, struct surface *s, struct rect r)
+{
+    int row = r.row + r.rows / 2 - 2;
+    if (tl->m->loading.active) {
+        draw_loading(tl, s, r);
+        return;
+    }
+    if (tl->m->loading.failed[0]) {
+        put_centered(s, r, row, tl->m->loading.failed, ROLE_ERROR);
+        row++;
+    } else {
+        put_centered(s, r, row, "No trace is open.", ROLE_DEFAULT);
+    }
+    put_centered(s, r, row + 2, "Record one: 1 choose a process, 2 a function, 3 start", ROLE_DIM);
+    put_centered(s, r, row + 3, "or open a recording:  :open PATH", ROLE_DIM);
+}
+
+/* ---- Drawing ---- */
+
+static void draw(void *view, struct surface *s, struct rect r)
+{
+    struct timeline *tl = view;
+    tl->at = (struct tl_places){0};
+    if (r.rows <= 0 || r.cols <= 0)
+        return;
+    if (!tl->trace) {
+        draw_nothing(tl, s, r);
+        return;
+    }
+    if (tl->view.cols != r.cols)
+        viewport_set_cols(&tl->view, r.cols);
+    int head = tl_head_rows(r), detail = tl_detail_rows(tl, r);
+    tl->at.rows = (struct rect){r.row + head, r.col, r.rows - head - detail, r.cols};
+    tl->at.visible = tl->at.rows.rows;
+    tl_draw_head(tl, s, r);
+    tl_draw_rows(tl, s, tl->at.rows);
+    if (detail > 0)
+        tl_draw_detail(tl, s, (struct rect){r.row + r.rows - detail, r.col, detail, r.cols});
+}
+
+/* ---- The rest of a view ---- */
+
+static bool act(void *view, enum action action, const char *arg)
+{
+    struct timeline *tl = view;
+    if (!tl->trace) {
+        const struct model_loading *l = &tl->m->loading;
+        if ((action == ACT_INTERRUPT || action == ACT_CANCEL) && l->active && l->cancel) {
+            l->cancel(l->cancel_arg);
+            return true;
+        }
+        return false;
+    }
+    bool used = tl_action(tl, action, arg);
+    if (used)
+        model_redraw(tl->m);
+    return used;
+}
+
+static bool mouse(void *view, const struct mouse *m, struct rect r)
+{
+    struct timeline *tl = view;
+    (void)r;
+    bool used = tl_mouse(tl, m);
+    if (used)
+        model_redraw(tl->m);
+    return used;
+}
+
+/* Another screen points at a time: the call that starts right there, else the innermost one. */
+static void follow_cursor(struct timeline *tl)
+{
+    struct model *m = tl->m;
+    ssize_t thread = trace_find_thread(tl->trace, m->cursor_tid);
+    if (thread < 0 || (m->cursor_ns == tl->cursor_ns && tl->sel.valid &&
+                       tl->sel.thread == (size_t)thread))
+        return;
+    struct selection sel, best = {0};
+    size_t depths = trace_thread(tl->trace, (size_t)thread)->depths;
+    uint64_t at = m->cursor_ns;
+    for (size_t d = 0; d < depths && !best.valid; d++)
+        if (selection_at(tl->src, (size_t)thread, d, at, &sel) &&
+            selection_span(tl->src, &sel)->start_ns == at)
+            best = sel;
+    if (!best.valid && !selection_innermost(tl->src, (size_t)thread, depths, at, &best))
+        return;
+    const struct span *s = selection_span(tl->src, &best);
+    int cols = viewport_col_of(&tl->view, s->end_ns) - viewport_col_of(&tl->view, s->start_ns);
+    tl->cursor_ns = at;
+    if (cols < 3)
+        viewport_fit(&tl->view, s->start_ns, s->end_ns, 3);
+    tl_select(tl, best);
+}
+
+static void changed(void *view, enum model_change what)
+{
+    struct timeline *tl = view;
+    if (what == MODEL_TRACE)
+        tl_set_trace(tl);
+    else if (what == MODEL_SETTINGS && tl->trace)
+        tl_forget_roles(tl);
+    else if (what == MODEL_CURSOR && tl->trace && tl->trace != NULL)
+        follow_cursor(tl);
+}
+
+static void status(void *view, char *out, size_t size)
+{
+    struct timeline *tl = view;
+    char a[FMT_MAX], b[FMT_MAX], c[FMT_MAX], d[FMT_MAX], mark[80] = "";
+    if (!tl->trace)
+        return;
+    uint64_t col = viewport_col_ns(&tl->view);
+    if (tl->last_mark >= 0)
+        snprintf(mark, sizeof mark, "   mark %c %s", 'a' + tl->last_mark,
+                 tl_time(tl, d, tl->marks[tl->last_mark]));
+    snprintf(out, size, "%s across   %s/col   cursor %s%s   zoom level %d   [history %zu]",
+             tl_duration(tl, a, viewport_length_ns(&tl->view)),
+             tl->view.place.col_fp < ((flame_u128)1 << FLAME_FRACTION_BITS) ? "< 1 ns"
+                                                                           : tl_duration(tl, b, col),
+             tl_time(tl, c, tl->cursor_ns), mark, viewport_zoom_level(&tl->view), tl->view.back.len);
+}
+
+static void state(void *view, char *out, size_t size)
+{
+    struct timeline *tl = view;
+    char d[FMT_MAX];
+    if (!tl->trace) {
+        if (tl->m->loading.active)
+            snprintf(out, size, "decoding %u %%", tl->m->loading.percent);
+        return;
+    }
+    const struct trace_info *info = trace_info(tl->trace);
+    snprintf(out, size, "%s%s%s  %s", info->sampled ? "SAMPLED  " : "", tl->m->trace_label,
+             info->partial ? " partial" : "", tl_duration(tl, d, info->last_ns - info->first_ns));
+}
+
+/* "trace": one is open. "selection NAME": the selected function. */
+static int condition(void *view, const char *name, const char *arg)
+{
+    struct timeline *tl = view;
+    if (strcmp(name, "trace") == 0)
+        return tl->trace != NULL;
+    if (strcmp(name, "selection") == 0) {
+        const struct span *s = tl->trace ? selection_span(tl->src, &tl->sel) : NULL;
+        return s && strcmp(functions_get(trace_functions(tl->trace), s->fn)->name, arg) == 0;
+    }
+    return -1;
+}
+
+const struct view_ops view_timeline = {
+    .name = "timeline",
+    .title = "Timeline",
+    .contexts = {CTX_TIMELINE},
+    .context_count = 1,
+    .create = create,
+    .destroy = destroy,
+    .draw = draw,
+    .action = act,
+    .mouse = mouse,
+    .changed = changed,
+    .status = status,
+    .state = state,
+    .condition = condition,
+};
