@@ -21,7 +21,7 @@ static const struct {
     [CTX_LIST] = {"lists", "Lists"},             [CTX_PROCESSES] = {"processes", "Processes"},
     [CTX_SYMBOLS] = {"symbols", "Symbols"},      [CTX_RECORD] = {"record", "Record"},
     [CTX_TIMELINE] = {"timeline", "Timeline"},   [CTX_FUNCTIONS] = {"functions", "Functions"},
-    [CTX_EVENTS] = {"events", "Events"},
+    [CTX_EVENTS] = {"events", "Events"},         [CTX_HELP] = {"help", "Help"},
 };
 
 /* The default keys. Within a context each key stands once, and no context takes a key of "everywhere",
@@ -170,6 +170,8 @@ static const struct {
     {CTX_EVENTS, ACT_CALL_NEXT, "]"},
     {CTX_EVENTS, ACT_GAP_NEXT, "e"},
     {CTX_EVENTS, ACT_GAP_PREV, "E"},
+
+    {CTX_HELP, ACT_OPEN, "Enter Space"},
 };
 
 /* The key bar, most important first: for each action its first key. */
@@ -224,6 +226,10 @@ static const struct {
     {CTX_EVENTS, "goto time", {ACT_COMMAND}},
     {CTX_EVENTS, "copy", {ACT_COPY}},
     {CTX_EVENTS, "export", {ACT_EXPORT}},
+    {CTX_HELP, "find", {ACT_SEARCH}},
+    {CTX_HELP, "fold section", {ACT_OPEN}},
+    {CTX_HELP, "pane", {ACT_PANE_NEXT}},
+    {CTX_HELP, "close", {ACT_BACK}},
     {CTX_GLOBAL, "help", {ACT_HELP}},
 };
 

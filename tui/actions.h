@@ -23,6 +23,7 @@ enum context {
     CTX_TIMELINE,
     CTX_FUNCTIONS,
     CTX_EVENTS,
+    CTX_HELP,
     CTX_COUNT
 };
 

@@ -3,11 +3,12 @@
 #define MTUI_TUI_SIGNALS_H
 
 enum signal_flag {
-    SIGNALS_RESIZE = 1 << 0,  /* SIGWINCH */
-    SIGNALS_QUIT = 1 << 1,    /* SIGTERM, SIGINT, SIGQUIT */
-    SIGNALS_HANGUP = 1 << 2,  /* SIGHUP */
-    SIGNALS_SUSPEND = 1 << 3, /* SIGTSTP */
-    SIGNALS_RESUME = 1 << 4   /* SIGCONT */
+    SIGNALS_RESIZE = 1 << 0,    /* SIGWINCH */
+    SIGNALS_QUIT = 1 << 1,      /* SIGTERM */
+    SIGNALS_INTERRUPT = 1 << 2, /* SIGINT, SIGQUIT */
+    SIGNALS_HANGUP = 1 << 3,    /* SIGHUP */
+    SIGNALS_SUSPEND = 1 << 4,   /* SIGTSTP */
+    SIGNALS_RESUME = 1 << 5     /* SIGCONT */
 };
 
 /* Installs the handlers (SIGPIPE, SIGUSR1 and SIGUSR2 get one that does nothing: unlike SIG_IGN it is

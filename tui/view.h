@@ -53,7 +53,10 @@ struct view_ops {
     /* An action by key or `:` command; arg is NULL or what followed the command (one letter for marks).
      * True when it was handled; the app does its own part otherwise, or says that it means nothing
      * here. ACT_SEARCH and ACT_FILTER come with the pattern once it is typed, ACT_SEARCH also while it
-     * is being typed when search_live is set; an empty pattern clears. ACT_CANCEL comes for Esc. */
+     * is being typed when search_live is set; an empty pattern clears. ACT_CANCEL comes for Esc. ACT_QUIT
+     * comes to every view before mtui ends: one that returns true has taken the leaving over (it asks what
+     * it must, and calls model_quit). Actions that belong to one screen (`:ping`), or to none, come to the
+     * other views too when the one shown does not handle them; so does ACT_SNAPSHOT. */
     bool (*action)(void *view, enum action act, const char *arg);
     bool search_live;
 

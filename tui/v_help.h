@@ -1,0 +1,12 @@
+/* The help screen: every key and command of the table of actions, in sections that fold. */
+#ifndef MTUI_TUI_V_HELP_H
+#define MTUI_TUI_V_HELP_H
+
+#include "tui/view.h"
+
+extern const struct view_ops v_help;
+
+/* Puts the sections of that screen first and open (NULL: everywhere), from the keys as bound now. */
+void v_help_explain(void *view, const struct keymap *km, const struct view_ops *screen);
+
+#endif
