@@ -1,7 +1,9 @@
 #include "tui/screens.h"
 
+#include "tui/v_process.h"
+
 const struct view_ops *const screens[] = {
-    NULL,
+    &view_process,
 };
 
-const size_t screens_count = sizeof screens / sizeof *screens - 1;
+const size_t screens_count = sizeof screens / sizeof *screens;

@@ -36,7 +36,7 @@ struct ui *ui_new(struct model *m, struct keymap *km, const struct view_ops *con
         ui->prompts[i] = prompt_new();
     for (size_t i = 0; i < n; i++)
         ui->views[i] = screens[i]->create(m);
-    ui->help = v_help.create(m);
+    ui->help = view_help.create(m);
     m->on_change = on_change;
     m->on_change_arg = ui;
     if (n == 0)
@@ -54,7 +54,7 @@ void ui_free(struct ui *ui)
     ui->m->on_change = NULL;
     for (size_t i = 0; i < ui->n_screens; i++)
         ui->screens[i]->destroy(ui->views[i]);
-    v_help.destroy(ui->help);
+    view_help.destroy(ui->help);
     for (size_t i = UI_COMMAND; i <= UI_LINE; i++)
         prompt_free(ui->prompts[i]);
     vec_free(&ui->back);
@@ -66,7 +66,7 @@ void ui_free(struct ui *ui)
 
 const struct view_ops *ui_ops(const struct ui *ui)
 {
-    return ui->help_shown ? &v_help : ui->screens[ui->active];
+    return ui->help_shown ? &view_help : ui->screens[ui->active];
 }
 
 void *ui_view(const struct ui *ui)

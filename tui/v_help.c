@@ -219,7 +219,7 @@ static const struct help_line *selected_line(const struct v_help *v)
 
 static int keys_cols(const struct pane *p)
 {
-    return p->r.cols < 60 ? 18 : 22;
+    return p->r.cols < 60 ? 15 : 22;
 }
 
 static void draw_line(const struct v_help *v, struct surface *s, const struct pane *p, int y,
@@ -411,7 +411,7 @@ static void help_state(void *view, char *out, size_t size)
     snprintf(out, size, "help: %s", ((struct v_help *)view)->title);
 }
 
-const struct view_ops v_help = {
+const struct view_ops view_help = {
     .name = "help",
     .title = "Help",
     .contexts = {CTX_HELP, CTX_MOVE},

@@ -4,7 +4,7 @@
 
 #include "tui/view.h"
 
-extern const struct view_ops v_help;
+extern const struct view_ops view_help;
 
 /* Puts the sections of that screen first and open (NULL: everywhere), from the keys as bound now. */
 void v_help_explain(void *view, const struct keymap *km, const struct view_ops *screen);
