@@ -89,7 +89,7 @@ size_t name_write(char *out, size_t size, const char *name, enum name_level leve
             s += skip;
             continue;
         }
-        if (level == NAME_LAST && strncmp(s, "::", 2) == 0 && s[2]) {
+        if (level == NAME_LAST && strncmp(s, "::", 2) == 0 && s[2] && s[2] != '<') {
             w.len = 0;
             s += 2;
             continue;
