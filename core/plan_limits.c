@@ -90,6 +90,13 @@ static uint64_t extra_pages(const struct record_plan *plan)
     return plan->recorder == PLAN_SAMPLE ? 1 : 1 + PERF_DATA_PAGES;
 }
 
+/* A power of two as the option -s takes it. */
+static void format_option(char *out, uint64_t bytes)
+{
+    bool mib = bytes >= 1u << 20;
+    snprintf(out, FMT_MAX, "%" PRIu64 "%c", bytes >> (mib ? 20 : 10), mib ? 'M' : 'K');
+}
+
 int plan_check_limits(const struct record_plan *plan, const struct plan_limits *limits,
                       uint64_t *fits, struct err *err)
 {
@@ -112,7 +119,7 @@ int plan_check_limits(const struct record_plan *plan, const struct plan_limits *
     fmt_size(want_text, want);
     fmt_size(all_text, (want / page + extra_pages(plan)) * page * rings);
     fmt_size(allowed_text, allowed * page);
-    fmt_size(best_text, best);
+    format_option(best_text, best);
     if (!best)
         return err_set(err, MTUI_E_LIMIT,
                        "%" PRIu64

@@ -245,3 +245,64 @@ void record_shell(char *out, size_t size, const char *fmt, ...)
         print_error("%s: status %d: %s\n", command, rc, out);
     assert_true(rc <= 0);
 }
+
+struct recorder_status record_status(const struct record_run *run)
+{
+    struct recorder_status s;
+    recorder_get_status(run->recorder, &s);
+    return s;
+}
+
+double record_seconds(void)
+{
+    return (double)now_ns() / 1e9;
+}
+
+void fake_use(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/tests/fakeperf", getenv("MTUI_BUILD"));
+    setenv("MTUI_PERF", path, 1);
+}
+
+void fake_setup(struct record_run *run, const char *modes, const char *version, bool held)
+{
+    char text[128];
+    record_setup(run, held);
+    snprintf(text, sizeof text, "%s/fake.log", run->dir);
+    setenv("FAKEPERF_LOG", text, 1);
+    setenv("FAKEPERF", modes, 1);
+    snprintf(text, sizeof text, "perf version %s", version);
+    setenv("FAKEPERF_VERSION", text, 1);
+}
+
+void fake_start(struct record_run *run)
+{
+    struct err err = {0};
+    if (record_start(run, &err) < 0)
+        print_error("%s\n", err.text);
+    assert_non_null(run->recorder);
+}
+
+int fake_received(const struct record_run *run, const char *what)
+{
+    char path[128], line[128];
+    snprintf(path, sizeof path, "%s/fake.log", run->dir);
+    FILE *f = fopen(path, "r");
+    int n = 0;
+    while (f && fgets(line, sizeof line, f))
+        n += !strncmp(line, what, strlen(what)) && line[strlen(what)] == '\n';
+    if (f)
+        fclose(f);
+    return n;
+}
+
+void fake_snapshot_and_stop(struct record_run *run)
+{
+    fake_start(run);
+    record_wait_state(run, RECORDER_ENABLED, FAKE_SOON);
+    assert_int_equal(recorder_snapshot(run->recorder, "key", NULL), 0);
+    record_wait_snapshots(run, 1, FAKE_SOON);
+    assert_int_equal(recorder_stop(run->recorder, NULL), 0);
+    record_wait_end(run, FAKE_SOON);
+}

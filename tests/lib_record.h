@@ -65,4 +65,22 @@ void record_shell(char *out, size_t size, const char *fmt, ...)
 /* True once the process is gone or a zombie. */
 bool record_is_dead(pid_t pid);
 
+/* ---- with tests/fakeperf.c as the perf ---- */
+
+#define FAKE_SOON 20.0 /* a deadline on a loaded machine, not an expectation */
+
+/* MTUI_PERF = the fake perf. */
+void fake_use(void);
+/* record_setup (held: for `run`), and the fake perf's modes and version. */
+void fake_setup(struct record_run *run, const char *modes, const char *version, bool held);
+/* record_start, which must work. */
+void fake_start(struct record_run *run);
+/* How often the fake perf got that command or signal. */
+int fake_received(const struct record_run *run, const char *what);
+/* start, one snapshot with the reason "key", stop, end. */
+void fake_snapshot_and_stop(struct record_run *run);
+
+struct recorder_status record_status(const struct record_run *run);
+double record_seconds(void); /* CLOCK_MONOTONIC */
+
 #endif

@@ -62,7 +62,8 @@ static int setup(void **state)
 {
     struct bench *b = calloc(1, sizeof *b);
     int ctl[2], ack[2];
-    if (!b || pipe2(ctl, O_CLOEXEC) || pipe2(ack, O_CLOEXEC))
+    /* A pipe in packet mode: a read gives what one write has put there, never more. */
+    if (!b || pipe2(ctl, O_CLOEXEC | O_DIRECT) || pipe2(ack, O_CLOEXEC))
         return -1;
     b->now = 1000;
     b->loop = loop_new_with_clock(fake_clock, b);

@@ -396,6 +396,7 @@ static void limits(void **state)
     l.memlock_bytes -= 4096;
     assert_int_equal(plan_check_limits(&plan, &l, &fits, &err), MTUI_E_LIMIT);
     assert_int_equal(fits, 2u << 20);
+    assert_non_null(strstr(err.text, "-s 2M works"));
 }
 
 static void exempt(void **state)

@@ -1,0 +1,292 @@
+/* core/recorder against a perf that fails, hangs and dies, and with the target and us dying
+ * (tests/fakeperf.c). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/lib_record.h"
+
+/* ---- failures ---- */
+
+static void failures(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *modes, *says;
+        bool at_snapshot;
+    } t[] = {
+        {"flood", "perf exited with status 1; it said: 0000", false},
+        {"refuse", "locked memory", false},
+        {"enospc", "the disk is full", true},
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct record_run run;
+        fake_setup(&run, t[i].modes, "6.1.0", false);
+        fake_start(&run);
+        double from = record_seconds();
+        if (t[i].at_snapshot) {
+            record_wait_state(&run, RECORDER_ENABLED, FAKE_SOON);
+            assert_int_equal(recorder_snapshot(run.recorder, "key", NULL), 0);
+        }
+        record_wait_end(&run, FAKE_SOON);
+        if (!getenv("ASAN_OPTIONS"))
+            assert_true(record_seconds() - from < 5.0);
+        assert_false(run.ok);
+        assert_int_equal(record_status(&run).state, RECORDER_FAILED);
+        if (!strstr(run.sentence, t[i].says))
+            fail_msg("%s: \"%s\"", t[i].modes, run.sentence);
+        assert_string_equal(record_status(&run).sentence, run.sentence);
+        assert_int_equal(run.n_failed, t[i].at_snapshot);
+        struct recorder_status s = record_status(&run);
+        if (!strcmp(t[i].modes, "flood")) {
+            char last[80];
+            snprintf(last, sizeof last, "%063d", 16383);
+            assert_int_equal(s.n_tail, RECORDER_TAIL_LINES);
+            assert_string_equal(s.tail[s.n_tail - 1], last);
+        }
+        if (t[i].at_snapshot) {
+            assert_string_equal(s.tail[s.n_tail - 1],
+                                "failed to write perf data, error: No space left on device x14");
+            assert_int_equal(run.n_end_files, 1); /* what was written is kept */
+            assert_non_null(strstr(run.snapshots[0].remark, "not finished properly"));
+        }
+        record_teardown(&run);
+    }
+}
+
+static void death_in_a_command(void **state)
+{
+    (void)state;
+    struct record_run run;
+    fake_setup(&run, "die-on-snapshot", "6.1.0", false);
+    run.plan.recorder = PLAN_PT;
+    fake_start(&run);
+    record_wait_state(&run, RECORDER_ENABLED, FAKE_SOON);
+    assert_int_equal(recorder_snapshot(run.recorder, "key", NULL), 0);
+    record_wait_end(&run, FAKE_SOON);
+    assert_false(run.ok);
+    assert_int_equal(run.n_failed, 1);
+    assert_int_equal(run.n_snapshots, 0);
+    record_teardown(&run);
+}
+
+static void unanswered_stop(void **state)
+{
+    (void)state;
+    struct record_run run;
+    fake_setup(&run, "no-ack-stop", "5.10.0", false);
+    fake_snapshot_and_stop(&run);
+    assert_true(run.ok);
+    assert_int_equal(fake_received(&run, "stop"), 1);
+    assert_non_null(strstr(run.log, "`stop` is not answered"));
+    assert_non_null(strstr(run.log, "SIGINT sent"));
+    assert_int_equal(run.n_end_files, 1);
+    record_teardown(&run);
+}
+
+/* A snapshot that never ends: nothing hangs, it can be given up, no second one is mixed into it,
+ * and the second request to stop kills. */
+static void hanging_snapshot(void **state)
+{
+    (void)state;
+    struct record_run run;
+    struct err err;
+    fake_setup(&run, "hang-dump", "6.1.0", false);
+    fake_start(&run);
+    record_wait_state(&run, RECORDER_ENABLED, FAKE_SOON);
+    assert_int_equal(recorder_give_up(run.recorder, &err), MTUI_E_STATE);
+    assert_int_equal(recorder_snapshot(run.recorder, "key", NULL), 0);
+    double from = record_seconds();
+    while (record_seconds() - from < 0.3)
+        loop_run_once(run.loop, 10000000);
+    struct recorder_status s = record_status(&run);
+    assert_true(s.snapshot_busy);
+    assert_string_equal(s.snapshot_reason, "key");
+    assert_true(s.snapshot_elapsed_ns >= 290000000u);
+    assert_int_equal(s.state, RECORDER_SNAPSHOT);
+    assert_int_equal(recorder_stop(run.recorder, NULL), 0); /* waits for the snapshot */
+    assert_int_equal(record_status(&run).state, RECORDER_SNAPSHOT);
+    assert_int_equal(recorder_stop(run.recorder, NULL), 0); /* not any longer */
+    assert_int_equal(run.n_failed, 1);
+    assert_non_null(strstr(run.failed, "given up after"));
+    assert_int_equal(record_status(&run).state, RECORDER_STOPPING);
+    assert_int_equal(recorder_stop(run.recorder, NULL), 0); /* kill */
+    record_wait_end(&run, FAKE_SOON);
+    assert_false(run.ok);
+    assert_non_null(strstr(run.sentence, "signal 9"));
+    assert_int_equal(run.n_failed, 1);
+    assert_int_equal(run.n_end_files, 1);
+    assert_non_null(strstr(run.snapshots[0].remark, "not finished properly"));
+    record_teardown(&run);
+}
+
+static void given_up_comes_late(void **state)
+{
+    (void)state;
+    for (int pt = 0; pt < 2; pt++) {
+        struct record_run run;
+        struct err err;
+        fake_setup(&run, pt ? "snap-late=500" : "slow-dump=500", "6.1.0", false);
+        run.plan.recorder = pt ? PLAN_PT : PLAN_SAMPLE;
+        fake_start(&run);
+        record_wait_state(&run, RECORDER_ENABLED, FAKE_SOON);
+        assert_int_equal(recorder_snapshot(run.recorder, "key", NULL), 0);
+        assert_int_equal(recorder_give_up(run.recorder, NULL), 0);
+        assert_int_equal(run.n_failed, 1);
+        assert_int_equal(record_status(&run).state, RECORDER_ENABLED);
+        assert_int_equal(recorder_snapshot(run.recorder, "two", &err), MTUI_E_BUSY);
+        assert_non_null(strstr(err.text, "given up"));
+        record_wait_snapshots(&run, 1, FAKE_SOON);
+        assert_non_null(strstr(run.snapshots[0].remark, "given up"));
+        assert_int_equal(recorder_snapshot(run.recorder, "two", &err), 0);
+        record_wait_snapshots(&run, 2, FAKE_SOON);
+        assert_string_equal(run.snapshots[1].remark, "");
+        assert_int_equal(run.n_failed, 1);
+        recorder_stop(run.recorder, NULL);
+        record_wait_end(&run, FAKE_SOON);
+        assert_true(run.ok);
+        record_teardown(&run);
+    }
+}
+
+/* The ack of `snapshot` after seconds: shown as late, waited for, then a good snapshot. */
+static void late_snapshot_ack(void **state)
+{
+    (void)state;
+    struct record_run run;
+    fake_setup(&run, "snap-late=1600", "6.1.0", false);
+    run.plan.recorder = PLAN_PT;
+    fake_start(&run);
+    record_wait_state(&run, RECORDER_ENABLED, FAKE_SOON);
+    assert_int_equal(recorder_snapshot(run.recorder, "key", NULL), 0);
+    record_wait_log(&run, "no answer for", FAKE_SOON);
+    struct recorder_status s = record_status(&run);
+    assert_true(s.last_overdue && !s.last_acked && s.snapshot_busy);
+    assert_string_equal(s.last_command, "snapshot");
+    record_wait_snapshots(&run, 1, FAKE_SOON);
+    assert_non_null(strstr(run.log, "(late)"));
+    recorder_stop(run.recorder, NULL);
+    record_wait_end(&run, FAKE_SOON);
+    assert_true(run.ok);
+    assert_int_equal(run.n_failed, 0);
+    record_teardown(&run);
+}
+
+/* ---- who stops it, and how ---- */
+
+enum cause { KEY, TRIGGER, TARGET_EXIT, QUIT };
+
+/* Exactly one snapshot for a request, none without; in ring mode exactly one in any case. */
+static void run_cause(enum cause cause, bool attach, bool signals, enum plan_recorder recorder,
+                      enum plan_mode mode)
+{
+    struct record_run run;
+    fake_setup(&run, "", "6.1.0", !attach);
+    run.plan.recorder = recorder;
+    run.plan.mode = mode;
+    run.plan.control = signals ? PLAN_CONTROL_SIGNALS : PLAN_CONTROL_AUTO;
+    fake_start(&run);
+    record_wait_state(&run, RECORDER_ENABLED, FAKE_SOON);
+    bool asks = (cause == KEY || cause == TRIGGER) && mode == PLAN_TRIGGER;
+    if (asks) {
+        assert_int_equal(recorder_snapshot(run.recorder, cause == KEY ? "key" : "f", NULL), 0);
+        record_wait_snapshots(&run, 1, FAKE_SOON);
+    }
+    double from = record_seconds();
+    if (cause == TARGET_EXIT)
+        kill(run.target, SIGKILL);
+    else
+        assert_int_equal(recorder_stop(run.recorder, NULL), 0);
+    record_wait_end(&run, FAKE_SOON);
+    if (!getenv("ASAN_OPTIONS"))
+        assert_true(record_seconds() - from < 5.0);
+    assert_true(run.ok);
+    if (cause == TARGET_EXIT)
+        assert_non_null(strstr(run.sentence, "the target has ended"));
+    assert_int_equal(run.n_snapshots, asks);
+    bool end_file = mode != PLAN_TRIGGER || recorder == PLAN_SAMPLE;
+    assert_int_equal(run.n_end_files, end_file);
+    if (mode != PLAN_TRIGGER)
+        assert_int_equal(run.snapshots[0].number, 1);
+    if (asks)
+        assert_string_equal(run.snapshots[0].reason, cause == KEY ? "key" : "f");
+    assert_int_equal(run.n_failed, 0);
+    assert_int_equal(fake_received(&run, "SIGUSR2") + fake_received(&run, "snapshot"), asks);
+    record_teardown(&run);
+}
+
+static void causes(void **state)
+{
+    (void)state;
+    for (int cause = KEY; cause <= QUIT; cause++)
+        for (int attach = 0; attach < 2; attach++)
+            for (int signals = 0; signals < 2; signals++)
+                for (int pt = 0; pt < 2; pt++) {
+                    enum plan_recorder r = pt ? PLAN_PT : PLAN_SAMPLE;
+                    run_cause((enum cause)cause, attach, signals, r, PLAN_TRIGGER);
+                    if (cause == TARGET_EXIT || cause == QUIT)
+                        run_cause((enum cause)cause, attach, signals, r, PLAN_RING);
+                }
+}
+
+static void sigchld_ignored(void **state)
+{
+    (void)state;
+    void (*old)(int) = signal(SIGCHLD, SIG_IGN);
+    struct record_run run;
+    fake_setup(&run, "", "6.1.0", false);
+    fake_snapshot_and_stop(&run);
+    assert_true(run.ok);
+    assert_int_equal(run.n_snapshots, 1);
+    record_teardown(&run);
+    fake_setup(&run, "flood", "6.1.0", false);
+    fake_start(&run);
+    record_wait_end(&run, FAKE_SOON);
+    record_teardown(&run);
+    signal(SIGCHLD, old);
+}
+
+/* Freed in the middle of things: no child is left, nothing crashes. */
+static void freed_early(void **state)
+{
+    (void)state;
+    for (int phase = 0; phase < 4; phase++) {
+        struct record_run run;
+        fake_setup(&run, phase == 3 ? "slow-dump=300" : "", "6.1.0", false);
+        run.plan.recorder = PLAN_PT;
+        fake_start(&run);
+        if (phase >= 1)
+            record_wait_state(&run, RECORDER_ENABLED, FAKE_SOON);
+        if (phase >= 2)
+            assert_int_equal(recorder_snapshot(run.recorder, "key", NULL), 0);
+        record_teardown(&run);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failures),
+        cmocka_unit_test(death_in_a_command),
+        cmocka_unit_test(unanswered_stop),
+        cmocka_unit_test(hanging_snapshot),
+        cmocka_unit_test(given_up_comes_late),
+        cmocka_unit_test(late_snapshot_ack),
+        cmocka_unit_test(causes),
+        cmocka_unit_test(sigchld_ignored),
+        cmocka_unit_test(freed_early),
+    };
+    fake_use();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
