@@ -1,0 +1,45 @@
+/* Events that stop a traced thread by a SIGTRAP of its own (perf_event_attr.sigtrap, Linux ≥ 5.13):
+ * at an instruction (through a uprobe), or wherever it is when it next runs user code (a clock).
+ *
+ * Nothing is written into the target by us, and the stop is synchronous: the thread has executed the
+ * probed instruction and nothing else. The signal kills a thread that is not traced by ptrace, so the
+ * events are opened after the seize and closed before the detach; they are never inherited. */
+#ifndef MTUI_CORE_STEP_EVENTS_H
+#define MTUI_CORE_STEP_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/err.h"
+
+/* si_code of such a SIGTRAP (asm-generic/siginfo.h; the libc header may be older than that). */
+#define STEP_TRAP_PERF 6
+
+struct step_site {
+    char *path; /* the mapped file, as this process can open it */
+    uint64_t offset;
+};
+
+/* What a stop by step_events_arm_clock carries instead of the number of a site. */
+#define STEP_CLOCK_SITE UINT64_MAX
+
+/* The events of one thread. Zero-initialise. */
+struct step_events {
+    int *fds;
+    size_t n;
+};
+
+/* One event a site; its stop carries the site's number. On failure none stays open. MTUI_E_GONE: the thread has ended. */
+int step_events_arm(struct step_events *e, pid_t tid, const struct step_site *sites, size_t n,
+                    struct err *err);
+
+/* One event that fires at the first user instruction after the thread has run for a moment. */
+int step_events_arm_clock(struct step_events *e, pid_t tid, struct err *err);
+
+/* Silences them without closing (while the thread is stepped). */
+void step_events_enable(const struct step_events *e, bool on);
+void step_events_close(struct step_events *e);
+
+#endif
