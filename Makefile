@@ -25,6 +25,7 @@ warnings = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-proto
 flags_release = -O2 -g
 flags_debug   = -O0 -g
 flags_asan    = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+flags_fuzz    = -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 flags_cov     = -O0 -g --coverage
 libs = -lncursesw -ltinfo -lipt -ldw -lelf -lpcre2-8 -lzstd -lz -llzma -lZydis -liberty -lm
 
@@ -48,6 +49,9 @@ test_tools_cc = $(patsubst tests/%.cc,$(BUILD)/tests/%,$(wildcard tests/*.cc))
 test_lib   = $(call obj,$(wildcard tests/lib_*.c))
 benches    = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/bench_*.c))
 
+fuzzers    = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz_*.c))
+
+.PHONY: run-benches run-fuzzers
 .PHONY: all check check-long demo lint bench fuzz doc golden install uninstall clean tests deps-build deps-check
 .DEFAULT_GOAL := all
 .SECONDARY:
@@ -83,6 +87,9 @@ $(tests): $(BUILD)/tests/t_%: $(BUILD)/tests/t_%.o $(test_lib) $(archives) | hav
 $(benches): $(BUILD)/tests/bench_%: $(BUILD)/tests/bench_%.o $(test_lib) $(archives)
 	$(Q)$(CC) $(our_ldflags) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) -lcmocka $(libs)
 
+$(fuzzers): $(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(archives)
+	$(Q)$(CC) $(our_ldflags) -fsanitize=fuzzer $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(libs)
+
 # Small programs that tests run: targets to trace, the fake perf. Kept simple to trace: no archives.
 $(test_tools): $(BUILD)/tests/%: tests/%.c
 	@mkdir -p $(@D)
@@ -102,6 +109,27 @@ check: deps-check
 golden: deps-check
 	$(Q)$(MAKE) --no-print-directory WERROR=1 tests
 	$(Q)MTUI_GOLDEN=update MTUI_BUILD=$(abspath $(BUILD)) tests/run.sh $(T)
+
+# Every benchmark, one after the other, so that each has the machine to itself. T=name for one.
+bench: deps-check
+	$(Q)$(MAKE) --no-print-directory CONFIG=release run-benches
+run-benches: tests $(benches)
+	$(Q)for b in $(benches); do case $$b in *"$(T)"*) echo "== $${b##*/}"; \
+		MTUI_BUILD=$(abspath $(BUILD)) $$b || exit 1;; esac; done
+
+# libFuzzer (clang) on every target, FUZZ_SECONDS each. What it finds worth keeping stays in build/fuzz;
+# seeds of a target lie in tests/fixtures/fuzz_NAME/. Objects of our own are seeds for ELF.
+FUZZ_SECONDS ?= 60
+fuzz: deps-build
+	$(Q)$(MAKE) --no-print-directory CC=clang CXX=clang++ CONFIG=fuzz run-fuzzers
+run-fuzzers: $(fuzzers)
+	$(Q)for f in $(fuzzers); do case $$f in *"$(T)"*) echo "== $${f##*/}"; \
+		corpus=$(BUILD)/corpus/$${f##*/}; mkdir -p $$corpus; \
+		[ "$${f##*/}" != fuzz_elf ] || cp $(BUILD)/core/err.o $(BUILD)/core/vec.o $$corpus/; \
+		seeds=tests/fixtures/$${f##*/}; [ -d "$$seeds" ] || seeds=; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+			-artifact_prefix=$(BUILD)/ $$corpus $$seeds 2>$$f.log || { tail -n 40 $$f.log; exit 1; }; \
+		grep -E 'number_of_executed_units|peak_rss' $$f.log;; esac; done
 
 lint:
 	$(Q)tests/lint.sh
