@@ -42,15 +42,15 @@ enum context {
     X(SEARCH, "search", "[PATTERN]", "search")                                                     \
     X(SEARCH_NEXT, "search-next", "", "next match")                                                \
     X(SEARCH_PREV, "search-prev", "", "previous match")                                            \
-    X(FILTER, "filter", "[PATTERN]", "filter rows; empty shows all")                               \
+    X(FILTER, "filter", "[PATTERN]", "filter rows (empty: all)")                               \
     X(COMMAND, "command", "", "command line")                                                      \
     X(HELP, "help", "", "this help")                                                               \
-    X(BACK, "back", "", "back; leaves mtui on the first screen")                                   \
-    X(QUIT, "quit", "", "quit; asks while recording")                                              \
+    X(BACK, "back", "", "back, close")                                   \
+    X(QUIT, "quit", "", "quit")                                              \
     X(CANCEL, "cancel", "", "cancel, clear")                                                       \
     X(INTERRUPT, "interrupt", "", "stop the running operation")                                    \
     X(REDRAW, "redraw", "", "redraw the screen")                                                   \
-    X(SUSPEND, "suspend", "", "suspend mtui; recording goes on")                                   \
+    X(SUSPEND, "suspend", "", "suspend (recording goes on)")                                   \
     X(RELOAD, "reload", "", "reload")                                                              \
     X(SNAPSHOT, "snapshot", "", "snapshot now")                                                    \
     X(SOURCE, "source", "", "source in $EDITOR")                                                   \
@@ -82,8 +82,8 @@ enum context {
     X(LAST, "last", "", "last row")                                                                \
     X(OPEN, "enter", "", "open")                                                                   \
     X(MARK, "mark", "", "mark the row")                                                            \
-    X(SORT_PREV, "sort-prev", "", "sort by the column to the left")                                \
-    X(SORT_NEXT, "sort-next", "", "sort by the column to the right")                               \
+    X(SORT_PREV, "sort-prev", "", "sort by the column before")                                \
+    X(SORT_NEXT, "sort-next", "", "sort by the next column")                               \
     X(SORT_INVERT, "sort-invert", "", "invert the order")                                          \
     X(OPTIONS, "options", "", "columns and options")                                               \
     X(FOLLOW, "follow", "", "follow on/off")                                                       \
@@ -91,7 +91,7 @@ enum context {
     X(EXPORT, "export", "[FORMAT [FILE]]", "export")                                               \
     /* processes */                                                                                \
     X(THREADS, "threads", "", "threads on/off")                                                    \
-    X(USER, "user", "[NAME]", "processes of one user, of all")                                     \
+    X(USER, "user", "[NAME]", "one user's processes, all")                                     \
     X(KERNEL_THREADS, "kernel-threads", "", "kernel threads on/off")                               \
     X(PAUSE, "pause", "", "pause refreshing")                                                      \
     X(TO_RECORD, "to-record", "", "take this process to Record")                                   \
@@ -121,10 +121,10 @@ enum context {
     X(CALLEE, "callee", "", "callee under the cursor")                                             \
     X(LONGEST_CHILD, "longest-child", "", "longest child")                                         \
     X(LONGEST_CALL, "longest-call", "", "longest call of this function")                           \
-    X(CALL_PREV, "call-prev", "", "previous call of this function, this thread")                   \
-    X(CALL_NEXT, "call-next", "", "next call of this function, this thread")                       \
-    X(CALL_PREV_ANY, "call-prev-any", "", "previous call, any thread")                             \
-    X(CALL_NEXT_ANY, "call-next-any", "", "next call, any thread")                                 \
+    X(CALL_PREV, "call-prev", "", "its previous call, this thread")                   \
+    X(CALL_NEXT, "call-next", "", "its next call, this thread")                       \
+    X(CALL_PREV_ANY, "call-prev-any", "", "its previous call, any thread")                             \
+    X(CALL_NEXT_ANY, "call-next-any", "", "its next call, any thread")                                 \
     X(ZOOM_IN, "zoom-in", "", "zoom in at the cursor")                                             \
     X(ZOOM_OUT, "zoom-out", "", "zoom out")                                                        \
     X(PAN_LEFT, "pan-left", "", "pan a quarter screen left")                                       \
@@ -151,7 +151,7 @@ enum context {
     X(COLLAPSE, "collapse", "", "collapse or open the thread")                                     \
     X(COMPACT, "compact", "", "compact rows")                                                      \
     X(RECURSION, "recursion", "", "collapse recursion")                                            \
-    X(COLOR_BY, "color-by", "[function|module|kernel]", "colour by function, module, kernel")      \
+    X(COLOR_BY, "color-by", "[function|module|kernel]", "colour by function, module, ...")      \
     X(GAP_NEXT, "gap-next", "", "next gap or decode error")                                        \
     X(GAP_PREV, "gap-prev", "", "previous gap or decode error")                                    \
     X(SEARCH_FUNCTION, "search-function", "", "search this function")                              \

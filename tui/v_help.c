@@ -91,27 +91,27 @@ static void add_line(struct v_help *v, enum action act, const char *keys, const 
     vec_push(&v->lines, line);
 }
 
-/* Keys that stand next to each other in the table of one action are shown together. */
+/* The keys of one context, in the order of the table; those of one action together. */
 static void add_context(struct v_help *v, const struct keymap *km, enum context ctx, bool folded,
                         bool left)
 {
+    bool done[ACT_COUNT] = {false};
     add_section(v, context_title(ctx), folded, left);
-    for (size_t i = ACT_NONE + 1; i < ACT_COUNT; i++) {
-        char keys[96];
-        enum action act = (enum action)i;
-        if (keymap_keys(km, ctx, act, keys, sizeof keys)[0]) {
-            if (action_takes_letter(act))
-                snprintf(keys + strlen(keys), sizeof keys - strlen(keys), "{a-z}");
-            add_line(v, act, keys, action_info(act)->help);
-        }
-    }
     for (size_t i = 0; i < keymap_count(km); i++) {
         const struct binding *b = keymap_at(km, i);
-        char name[KEY_NAME_MAX], text[160];
-        if (b->ctx != ctx || !b->args[0])
+        char keys[96], text[160];
+        if (b->ctx != ctx || (done[b->act] && !b->args[0]))
             continue;
-        snprintf(text, sizeof text, ":%s %s", action_info(b->act)->command, b->args);
-        add_line(v, b->act, key_format(b->key, name), text);
+        if (b->args[0]) {
+            snprintf(text, sizeof text, ":%s %s", action_info(b->act)->command, b->args);
+            add_line(v, b->act, key_format(b->key, keys), text);
+            continue;
+        }
+        done[b->act] = true;
+        keymap_keys(km, ctx, b->act, keys, sizeof keys);
+        if (action_takes_letter(b->act))
+            snprintf(keys + strlen(keys), sizeof keys - strlen(keys), "{a-z}");
+        add_line(v, b->act, keys, action_info(b->act)->help);
     }
 }
 
