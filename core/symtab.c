@@ -22,7 +22,8 @@ struct entry { /* 24 bytes */
     uint64_t vaddr;
     uint32_t size;
     uint32_t name;      /* offset in its string table */
-    uint32_t enclosing; /* nearest earlier preferred symbol that reaches beyond vaddr, or NONE */
+    uint32_t enclosing; /* nearest earlier preferred symbol that reaches beyond vaddr, or NONE; while
+                           loading, its place in the file */
     uint8_t strings;    /* which table */
     uint8_t flags, source;
 };
@@ -167,6 +168,7 @@ static int load_section(struct load *l, const struct elf_file *f, Elf_Scn *scn, 
         struct entry e = {.vaddr = sym.st_value,
                           .size = sym.st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)sym.st_size,
                           .name = sym.st_name,
+                          .enclosing = (uint32_t)t->all.len,
                           .strings = (uint8_t)table,
                           .flags = (uint8_t)flags,
                           .source = (uint8_t)source};
@@ -202,7 +204,7 @@ static size_t underscores(const char *name)
     return strspn(name, "_");
 }
 
-/* < 0: a is preferred. A total order, so that the result does not depend on the order in the file. */
+/* < 0: a is preferred; 0: as good as b, and the one that comes first in the file wins. */
 static int preference(const struct symtab *t, const struct entry *a, const struct entry *b)
 {
     bool as = a->size > 0, bs = b->size > 0;
@@ -219,10 +221,7 @@ static int preference(const struct symtab *t, const struct entry *a, const struc
     if (au != bu)
         return au < bu ? -1 : 1;
     size_t alen = strlen(an), blen = strlen(bn);
-    if (alen != blen)
-        return alen > blen ? -1 : 1;
-    int c = strcmp(an, bn);
-    return c ? c : (int)a->source - (int)b->source;
+    return alen == blen ? 0 : alen > blen ? -1 : 1;
 }
 
 static int entry_order(const void *a, const void *b, void *arg)
@@ -230,24 +229,48 @@ static int entry_order(const void *a, const void *b, void *arg)
     const struct entry *x = a, *y = b;
     if (x->vaddr != y->vaddr)
         return x->vaddr < y->vaddr ? -1 : 1;
-    return preference(arg, x, y);
+    int c = preference(arg, x, y);
+    if (c == 0) /* the same name twice comes together */
+        c = strcmp(entry_name(arg, x), entry_name(arg, y));
+    return c ? c : (int)x->source - (int)y->source;
 }
 
-/* Drops a symbol that .symtab and .dynsym both have; what is left of one address after the first
- * become aliases. */
-static void mark_aliases(struct symtab *t)
+/* Drops a symbol that two tables have. */
+static void drop_doubles(struct symtab *t)
 {
     size_t out = 0;
     for (size_t i = 0; i < t->all.len; i++) {
-        struct entry *e = &t->all.data[i];
-        if (out > 0 && t->all.data[out - 1].vaddr == e->vaddr) {
-            if (strcmp(entry_name(t, &t->all.data[out - 1]), entry_name(t, e)) == 0)
-                continue;
-            e->flags |= SYMBOL_ALIAS;
+        const struct entry *e = &t->all.data[i];
+        struct entry *last = out ? &t->all.data[out - 1] : NULL;
+        if (last && last->vaddr == e->vaddr && strcmp(entry_name(t, last), entry_name(t, e)) == 0) {
+            if (e->source > SYMBOL_FROM_DYNSYM) /* the place in the fuller table counts */
+                last->enclosing = e->enclosing;
+            continue;
         }
         t->all.data[out++] = *e;
     }
     t->all.len = out;
+}
+
+/* Of one address the preferred comes first; the others become aliases. */
+static void mark_aliases(struct symtab *t)
+{
+    for (size_t i = 0, end; i < t->all.len; i = end) {
+        struct entry *first = &t->all.data[i], *best = first;
+        for (end = i + 1; end < t->all.len && t->all.data[end].vaddr == first->vaddr; end++) {
+            struct entry *e = &t->all.data[end];
+            if (e->enclosing < best->enclosing && preference(t, e, first) == 0)
+                best = e;
+            e->flags |= SYMBOL_ALIAS;
+        }
+        if (best != first) {
+            struct entry t2 = *first;
+            *first = *best;
+            *best = t2;
+            first->flags &= (uint8_t)~SYMBOL_ALIAS;
+            best->flags |= SYMBOL_ALIAS;
+        }
+    }
 }
 
 static uint64_t segment_end(const struct elf_file *f, uint64_t vaddr)
@@ -364,6 +387,7 @@ static void take_stub(void *arg, const struct plt_stub *stub)
         return;
     struct entry e = {.vaddr = stub->vaddr,
                       .size = stub->size,
+                      .enclosing = (uint32_t)t->all.len,
                       .strings = STRINGS_OURS,
                       .flags = SYMBOL_PLT,
                       .source = SYMBOL_FROM_PLT};
@@ -420,6 +444,7 @@ static int load_all(struct load *l, const struct debug_search *search)
     plt_each(l->code, take_stub, l);
     if (t->all.len != before)
         sort_all(t);
+    drop_doubles(t);
     mark_aliases(t);
     mend_sizes(t, l->code);
     return index_preferred(t, l->err);

@@ -12,6 +12,7 @@
 
 struct process {
     struct map_table *maps;
+    struct map_table *replaced; /* by exec, until the new program's first instruction; else NULL */
 };
 
 struct task {
@@ -59,8 +60,10 @@ void addrspaces_free(struct addrspaces *as)
 {
     if (!as)
         return;
-    for (size_t i = 0; i < as->processes.len; i++)
+    for (size_t i = 0; i < as->processes.len; i++) {
         map_table_drop(as->processes.data[i].maps);
+        map_table_drop(as->processes.data[i].replaced);
+    }
     map_table_drop(as->kernel);
     map_table_drop(as->ksymbols);
     vec_free(&as->processes);
@@ -93,7 +96,7 @@ static struct process *get_process(struct addrspaces *as, pid_t pid)
     struct process *p = find_process(as, pid);
     if (p)
         return p;
-    struct process fresh = {map_table_new()};
+    struct process fresh = {.maps = map_table_new()};
     if (!hash64_set(&as->pids, (uint32_t)pid, (uint32_t)as->processes.len) ||
         !vec_try_push(&as->processes, fresh)) {
         map_table_drop(fresh.maps);
@@ -105,7 +108,29 @@ static struct process *get_process(struct addrspaces *as, pid_t pid)
 static void replace_maps(struct process *p, struct map_table *maps)
 {
     map_table_drop(p->maps);
+    map_table_drop(p->replaced);
     p->maps = maps;
+    p->replaced = NULL;
+}
+
+/* exec: the name and the mappings change while the thread is still inside the system call, with the
+ * old program's registers; its samples have callers in what was replaced. */
+static void begin_exec(struct addrspaces *as, struct process *p)
+{
+    map_table_drop(p->replaced);
+    p->replaced = p->maps;
+    p->maps = map_table_new();
+    p->maps->generation = ++as->last_generation;
+}
+
+static void apply_sample(struct addrspaces *as, const struct perf_record *rec)
+{
+    struct process *p = rec->cpumode == PERF_MODE_USER ? find_process(as, rec->pid) : NULL;
+    if (p && p->replaced) {
+        map_table_drop(p->replaced);
+        p->replaced = NULL;
+        p->maps->generation = ++as->last_generation;
+    }
 }
 
 static struct task *find_task(const struct addrspaces *as, pid_t tid)
@@ -214,7 +239,7 @@ static int apply_comm(struct addrspaces *as, const struct perf_record *rec)
     struct process *p = get_process(as, rec->u.comm.pid);
     if (!p)
         return MTUI_E_NOMEM;
-    replace_maps(p, map_table_new());
+    begin_exec(as, p);
     return 0;
 }
 
@@ -243,6 +268,9 @@ static int apply_record(struct addrspaces *as, const struct perf_record *rec)
         return apply_ksymbol(as, rec);
     case PERF_REC_BUILD_ID:
         return list_build_id(as, rec);
+    case PERF_REC_SAMPLE:
+        apply_sample(as, rec);
+        return 0;
     default:
         return 0;
     }
@@ -315,7 +343,8 @@ const struct addrspace_map *addrspaces_find(const struct addrspaces *as, pid_t p
     if (mode == PERF_MODE_KERNEL)
         return map_table_find(as->kernel, ip);
     const struct process *p = mode == PERF_MODE_USER ? find_process(as, pid) : NULL;
-    return p ? map_table_find(p->maps, ip) : NULL;
+    const struct addrspace_map *map = p ? map_table_find(p->maps, ip) : NULL;
+    return map || !p || !p->replaced ? map : map_table_find(p->replaced, ip);
 }
 
 const struct addrspace_map *addrspaces_maps(const struct addrspaces *as, pid_t pid, size_t *n)

@@ -3,7 +3,8 @@
  *
  * MMAP records say what was mapped; unmapping is not recorded, so a new mapping takes away whatever it
  * overlaps. FORK of a process copies its parent's mappings (shared until one of them changes), FORK of a
- * thread does not; COMM with the exec flag empties them; a pid that is used again begins with what its
+ * thread does not; COMM with the exec flag empties them (what was replaced stays findable until the first
+ * sample in user space, since the thread still stands in the old program's call of exec); a pid that is used again begins with what its
  * new parent has. What an ended process had stays known until then.
  *
  * mtui's own log of mappings (core/maps_log.h) comes in as events of the same stream: from the time of a

@@ -39,32 +39,10 @@ static bool parse_line(char *line, struct raw_symbol *out)
     return *name != '\0';
 }
 
-static bool is_code(const struct raw_symbol *r)
+static bool is_wanted(const struct raw_symbol *r)
 {
-    /* `$x` and `.L…` are marks of the assembler's, not functions */
-    return strchr("tTwW", r->type) && r->s.name[0] != '$' && strncmp(r->s.name, ".L", 2) != 0;
-}
-
-static size_t underscores(const char *s)
-{
-    return strspn(s, "_");
-}
-
-/* Negative: a is the better name. */
-static int compare_names(const struct raw_symbol *a, const struct raw_symbol *b)
-{
-    bool weak_a = a->type == 'w' || a->type == 'W', weak_b = b->type == 'w' || b->type == 'W';
-    if (weak_a != weak_b)
-        return weak_a ? 1 : -1;
-    if ((a->type == 'T') != (b->type == 'T'))
-        return a->type == 'T' ? -1 : 1;
-    size_t ua = underscores(a->s.name), ub = underscores(b->s.name);
-    if (ua != ub)
-        return ua < ub ? -1 : 1;
-    size_t la = strlen(a->s.name), lb = strlen(b->s.name);
-    if (la != lb)
-        return la > lb ? -1 : 1;
-    return a->s.name < b->s.name ? -1 : a->s.name > b->s.name; /* the first in the file */
+    /* code, and the data that ends it; `$x` and `.L…` are marks of the assembler's */
+    return strchr("tTwWdDbB", r->type) && r->s.name[0] != '$' && strncmp(r->s.name, ".L", 2) != 0;
 }
 
 static int by_address(const void *a, const void *b)
@@ -72,15 +50,15 @@ static int by_address(const void *a, const void *b)
     const struct raw_symbol *x = a, *y = b;
     if (x->s.address != y->s.address)
         return x->s.address < y->s.address ? -1 : 1;
-    return compare_names(x, y);
+    return x->s.name < y->s.name ? -1 : x->s.name > y->s.name; /* place in the file */
 }
 
-static void keep_best(struct sym_kernel *k)
+static void keep_last(struct sym_kernel *k)
 {
     size_t kept = 0;
     qsort(k->symbols.data, k->symbols.len, sizeof *k->symbols.data, by_address);
     for (size_t i = 0; i < k->symbols.len; i++)
-        if (kept == 0 || k->symbols.data[kept - 1].s.address != k->symbols.data[i].s.address)
+        if (i + 1 == k->symbols.len || k->symbols.data[i + 1].s.address != k->symbols.data[i].s.address)
             k->symbols.data[kept++] = k->symbols.data[i];
     k->symbols.len = kept;
 }
@@ -100,7 +78,7 @@ static bool parse(struct sym_kernel *k, bool *all_zero)
             k->start = raw.s.address;
         if (strcmp(raw.s.name, "_stext") == 0 && !raw.s.module)
             stext = raw.s.address;
-        if (is_code(&raw) && !vec_try_push(&k->symbols, raw))
+        if (is_wanted(&raw) && !vec_try_push(&k->symbols, raw))
             return false;
     }
     if (!k->start)
@@ -128,7 +106,7 @@ int sym_kernel_load(struct sym_kernel **out, const char *kallsyms, struct err *e
         return e;
     }
     if (k->symbols.len)
-        keep_best(k);
+        keep_last(k);
     *out = k;
     return 0;
 }

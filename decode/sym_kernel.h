@@ -1,6 +1,6 @@
 /* The functions of the running kernel and its modules: /proc/kallsyms, "ADDRESS TYPE NAME [MODULE]" a
- * line (proc(5)). Of several names at one address perf's choice is taken: global before local, not weak
- * before weak, fewer leading underscores, the longer name. */
+ * line (proc(5)). Of several names at one address the last in the file is taken, as perf does (whose
+ * rule prefers a symbol with a size, and gives one only to the last). */
 #ifndef MTUI_DECODE_SYM_KERNEL_H
 #define MTUI_DECODE_SYM_KERNEL_H
 

@@ -17,6 +17,11 @@ void sym_module_free(struct sym_module *m);
 bool sym_module_find(const struct sym_module *m, uint64_t offset, struct symbol *out, size_t *index);
 size_t sym_module_count(const struct sym_module *m);
 
+/* The address that the file itself gives to an offset of executable code in it. */
+bool sym_module_vaddr(const struct sym_module *m, uint64_t offset, uint64_t *vaddr);
+/* A descriptor of the file, the caller's; −1 when it cannot be opened any more. */
+int sym_module_fd(const struct sym_module *m);
+
 const char *sym_module_source(const struct sym_module *m); /* NULL: no file was used */
 const char *sym_module_reason(const struct sym_module *m); /* why names may be missing; never NULL */
 

@@ -1,0 +1,313 @@
+/* decode/symbolize and decode/callchain against `perf script`, sample by sample and frame by frame, on
+ * recordings made here and now of a program with threads, fork and exec.
+ *
+ * Intended differences, each checked to be exactly that:
+ *   - In frame-pointer chains perf looks a caller up by the address behind the call, mtui by the call:
+ *     they differ where the call is the last instruction of its function. So every frame's name is
+ *     compared by the address as recorded, and mtui's own may differ only where ip and ip − 1 lie in
+ *     different functions.
+ *   - perf calls the kernel [kernel.kallsyms], mtui [kernel].
+ *   - A stub that goes to a function chosen at run time (IFUNC) is "@plt" for perf, for mtui
+ *     "f_ifunc@plt" with the name of the function that chooses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/vec.h"
+#include "decode/callchain.h"
+#include "decode/symbolize.h"
+#include "tests/lib_perf.h"
+
+static char *dir;
+static bool perf_works;
+
+static int setup(void **state)
+{
+    (void)state;
+    dir = lib_mkdtemp();
+    perf_works = lib_perf_works();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    lib_rmdir(dir);
+    return 0;
+}
+
+/* ---- perf's answer: COMM PID/TID TIME: then lines "ADDRESS NAME (MODULE)" ---- */
+
+struct frame {
+    char *name, *module;
+};
+
+struct stack {
+    char *comm;
+    int pid, tid;
+    unsigned long long time_ns;
+    VEC(struct frame) frames; /* innermost first */
+};
+
+typedef VEC(struct stack) stacks;
+
+static void parse_frame(struct stack *s, char *line)
+{
+    struct frame f;
+    char *at = line + strspn(line, " \t");
+    at += strcspn(at, " ");
+    at += strspn(at, " ");
+    char *open = NULL; /* the parenthesis that belongs to the last one */
+    size_t len = strlen(at);
+    int depth = 0;
+    for (char *p = at + len; p-- > at;) {
+        depth += *p == ')';
+        depth -= *p == '(';
+        if (*p == '(' && depth == 0) {
+            open = p;
+            break;
+        }
+    }
+    assert_non_null(open);
+    f.name = xstrndup(at, (size_t)(open - at - (open > at)));
+    f.module = xstrndup(open + 1, len - (size_t)(open + 1 - at) - 1);
+    vec_push(&s->frames, f);
+}
+
+static stacks perf_stacks(const char *path)
+{
+    stacks out = {0};
+    struct stack s = {0};
+    char *save = NULL;
+    char *text = lib_run(NULL, NULL, "%s script --ns --no-inline -F comm,pid,tid,time,ip,sym,dso -i %s "
+                                     "2>/dev/null",
+                         lib_perf(), path);
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        if (line[0] == '\t') {
+            parse_frame(&out.data[out.len - 1], line);
+            continue;
+        }
+        unsigned long long seconds, ns;
+        char *pid = line;
+        int end = 0;
+        while (sscanf(pid, "%d/%d %llu.%llu:%n", &s.pid, &s.tid, &seconds, &ns, &end) != 4)
+            assert_non_null(pid = strchr(pid + 1, ' '));
+        s.time_ns = seconds * 1000000000 + ns;
+        size_t comm = (size_t)(pid - line);
+        while (comm && line[comm - 1] == ' ')
+            comm--;
+        s.comm = xstrndup(line + strspn(line, " "), comm - strspn(line, " "));
+        vec_push(&out, s);
+        char *rest = pid + end; /* without a chain the one frame stands here */
+        if (rest[strspn(rest, " ")])
+            parse_frame(&out.data[out.len - 1], rest);
+    }
+    free(text);
+    return out;
+}
+
+static void stacks_free(stacks *l)
+{
+    for (size_t i = 0; i < l->len; i++) {
+        for (size_t k = 0; k < l->data[i].frames.len; k++) {
+            free(l->data[i].frames.data[k].name);
+            free(l->data[i].frames.data[k].module);
+        }
+        vec_free(&l->data[i].frames);
+        free(l->data[i].comm);
+    }
+    vec_free(l);
+}
+
+/* ---- Comparing ---- */
+
+struct opened {
+    struct perf_file *file;
+    struct addrspaces *as;
+    struct functions *functions;
+    struct symbolizer *symbols;
+    struct callchain *chain;
+};
+
+static struct opened open_recording(const char *path, const struct symbolizer_options *options)
+{
+    struct opened o = {0};
+    struct err err;
+    if (perf_file_open(&o.file, path, &err) < 0)
+        fail_msg("%s", err.text);
+    o.as = addrspaces_new(options->log);
+    o.functions = functions_new();
+    o.symbols = symbolizer_new(o.functions, o.as, options);
+    o.chain = callchain_new(o.file, o.as, o.symbols);
+    return o;
+}
+
+static void close_recording(struct opened *o)
+{
+    callchain_free(o->chain);
+    symbolizer_free(o->symbols);
+    addrspaces_free(o->as);
+    functions_free(o->functions);
+    perf_file_close(o->file);
+}
+
+static bool same_module(const char *perf, const char *ours)
+{
+    if (strcmp(perf, "[kernel.kallsyms]") == 0)
+        return strcmp(ours, "[kernel]") == 0;
+    return strcmp(perf, ours) == 0;
+}
+
+static void assert_frame(const struct stack *s, size_t i, const struct function *fn, uint64_t ip)
+{
+    const struct frame *f = &s->frames.data[i];
+    size_t len = strlen(fn->name);
+    bool plt = strcmp(f->name, "@plt") == 0 && fn->kind == FN_PLT && len > 4 &&
+               strcmp(fn->name + len - 4, "@plt") == 0;
+    bool same = same_module(f->module, fn->module) && (plt || strcmp(f->name, fn->name) == 0);
+    if (!same)
+        fail_msg("%s %d/%d %llu frame %zu at %llx: perf says %s (%s), mtui %s (%s)", s->comm, s->pid,
+                 s->tid, s->time_ns, i, (unsigned long long)ip, f->name, f->module, fn->name, fn->module);
+}
+
+struct tally {
+    size_t samples, frames, moved, named;
+};
+
+/* After exec perf 6.1 goes on unwinding with what it knew of the old program and leaves frames out. The
+ * stack that is true by the source of forker is what counts there. */
+static bool assert_true_stack(struct opened *o, const struct perf_record *rec, const char *comm,
+                              const struct callframe *frames, size_t n)
+{
+    static const char *const expected[] = {"spin", "inner_work", "after_exec", "main",
+                                           "__libc_start_call_main"};
+    if (strcmp(comm, "exe") != 0)
+        return false;
+    const char *names[8] = {0};
+    for (size_t i = 0; i < 8 && i < n; i++) {
+        const struct callframe *f = &frames[n - 1 - i];
+        names[i] = functions_get(o->functions,
+                                 symbolizer_find(o->symbols, rec->pid, f->lookup_ip, f->mode))->name;
+    }
+    if (strcmp(names[0], "spin") == 0)
+        for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+            if (strcmp(names[i], expected[i]) != 0)
+                fail_msg("%llu frame %zu of %zu at %llx: %s, not %s", (unsigned long long)rec->time_ns,
+                         i, n, (unsigned long long)frames[n - 1 - i].ip, names[i], expected[i]);
+    return true;
+}
+
+static struct tally compare(const char *path, bool dwarf)
+{
+    struct symbolizer_options options = {0};
+    struct opened o = open_recording(path, &options);
+    stacks perf = perf_stacks(path);
+    struct perf_record rec;
+    struct tally t = {0};
+    assert_true(perf.len > 0);
+    while (perf_file_next(o.file, &rec, NULL) > 0) {
+        assert_int_equal(addrspaces_apply(o.as, &rec, NULL), 0);
+        if (rec.kind != PERF_REC_SAMPLE)
+            continue;
+        assert_true(t.samples < perf.len);
+        const struct stack *s = &perf.data[t.samples++];
+        assert_int_equal(rec.time_ns, s->time_ns);
+        assert_int_equal(rec.pid, s->pid);
+        assert_int_equal(rec.tid, s->tid);
+        assert_string_equal(addrspaces_comm(o.as, rec.tid), s->comm);
+        const struct callframe *frames;
+        size_t n = callchain_frames(o.chain, &rec, &frames);
+        if (dwarf && assert_true_stack(&o, &rec, s->comm, frames, n))
+            continue;
+        assert_int_equal(n, s->frames.len);
+        for (size_t i = 0; i < n; i++, t.frames++) {
+            const struct callframe *f = &frames[n - 1 - i];
+            fn_id mine = symbolizer_find(o.symbols, rec.pid, f->lookup_ip, f->mode);
+            fn_id at = symbolizer_find(o.symbols, rec.pid, f->ip, f->mode);
+            assert_frame(s, i, functions_get(o.functions, dwarf ? mine : at), f->ip);
+            t.moved += mine != at;
+            t.named += functions_get(o.functions, mine)->kind != FN_UNKNOWN;
+        }
+    }
+    assert_int_equal(t.samples, perf.len);
+    stacks_free(&perf);
+    close_recording(&o);
+    return t;
+}
+
+static char *record(const char *options, const char *command)
+{
+    static int n;
+    int status;
+    char *path = xasprintf("%s/%d.data", dir, n++);
+    free(lib_run(&status, NULL, "%s record -q -e cpu-clock -F 5000 -o %s %s -- %s 2>/dev/null", lib_perf(),
+                 path, options, command));
+    assert_int_equal(status, 0);
+    return path;
+}
+
+static void recorded(const char *options, bool dwarf)
+{
+    if (!perf_works)
+        skip();
+    char *command = xasprintf("%s 8", lib_tool("forker"));
+    char *path = record(options, command);
+    struct tally t = compare(path, dwarf);
+    assert_true(t.samples > 200);
+    assert_true(t.named * 10 > t.frames * 8); /* code without frame pointers leaves odd addresses */
+    print_message("%zu samples, %zu frames, %zu named, %zu moved to the call\n", t.samples, t.frames,
+                  t.named, t.moved);
+    free(command);
+    free(path);
+}
+
+static void leaf_only(void **state)
+{
+    (void)state;
+    recorded("", false);
+}
+
+static void frame_pointers(void **state)
+{
+    (void)state;
+    recorded("-g", false);
+}
+
+static void user_only(void **state)
+{
+    (void)state;
+    recorded("-g -e cpu-clock:u", false);
+}
+
+static void with_build_ids(void **state)
+{
+    (void)state;
+    recorded("-g --buildid-mmap", false);
+}
+
+static void unwound(void **state)
+{
+    (void)state;
+    recorded("--call-graph dwarf,8192", true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leaf_only),
+        cmocka_unit_test(frame_pointers),
+        cmocka_unit_test(user_only),
+        cmocka_unit_test(with_build_ids),
+        cmocka_unit_test(unwound),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
