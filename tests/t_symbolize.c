@@ -8,7 +8,8 @@
  *     different functions.
  *   - perf calls the kernel [kernel.kallsyms], mtui [kernel].
  *   - A stub that goes to a function chosen at run time (IFUNC) is "@plt" for perf, for mtui
- *     "f_ifunc@plt" with the name of the function that chooses. */
+ *     "f_ifunc@plt" with the name of the function that chooses. The code that all stubs share is ".plt"
+ *     for mtui; perf has no name for it and takes whatever symbol stands before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -173,6 +174,7 @@ static void assert_frame(const struct stack *s, size_t i, const struct function 
     size_t len = strlen(fn->name);
     bool plt = strcmp(f->name, "@plt") == 0 && fn->kind == FN_PLT && len > 4 &&
                strcmp(fn->name + len - 4, "@plt") == 0;
+    plt |= fn->kind == FN_PLT && strcmp(fn->name, ".plt") == 0;
     bool same = same_module(f->module, fn->module) && (plt || strcmp(f->name, fn->name) == 0);
     if (!same)
         fail_msg("%s %d/%d %llu frame %zu at %llx: perf says %s (%s), mtui %s (%s)", s->comm, s->pid,
