@@ -580,7 +580,7 @@ uint64_t probe_now_ns(const struct probe *p)
     return perf_clock_now_ns(p->clock);
 }
 
-void probe_get_stats(const struct probe *p, struct probe_stats *out)
+void probe_stats(const struct probe *p, struct probe_stats *out)
 {
     struct probe_stats s = {.hits = p->hits, .lost = p->lost, .late_threads = p->late_threads};
     struct hit_output *o = p->machine.output;

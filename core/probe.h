@@ -27,9 +27,10 @@
 struct probe;
 
 enum probe_role {
-    PROBE_POINT, /* a line or an address: a hit stands for itself */
-    PROBE_ENTRY, /* first instruction of a function */
-    PROBE_RETURN /* a return or tail jump of it */
+    PROBE_POINT,  /* a line or an address: a hit stands for itself */
+    PROBE_ENTRY,  /* first instruction of a function */
+    PROBE_RETURN, /* a return or tail jump of it */
+    PROBE_JUMP    /* an indirect jump in it: a tail jump when the stack pointer is the entry's */
 };
 
 enum probe_mechanism { PROBE_AUTO, PROBE_UPROBE, PROBE_HWBREAK };
@@ -124,7 +125,7 @@ int probe_set_sites(struct probe *p, pid_t pid, const struct probe_site *sites, 
 /* Perf's clock now: for the time from a hit to what was done about it. */
 uint64_t probe_now_ns(const struct probe *p);
 
-void probe_get_stats(const struct probe *p, struct probe_stats *out);
+void probe_stats(const struct probe *p, struct probe_stats *out);
 
 /* Reads what is in the rings now, without waiting for the loop (at the end of a recording). */
 void probe_drain(struct probe *p);

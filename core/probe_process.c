@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -96,20 +97,23 @@ static int thread_open(struct probe_machine *m, const struct probe_process *p, p
 
 /* ---- Events of sites ---- */
 
-/* −1 when it cannot be opened. */
+/* The descriptor of a file, the same for each path that leads to it; −1 when it cannot be opened. */
 static int file_get(struct probe_machine *m, const char *path)
 {
-    for (size_t i = 0; path && i < m->files.len; i++) {
-        if (strcmp(m->files.data[i].path, path) == 0) {
-            m->files.data[i].users++;
-            return m->files.data[i].fd;
+    struct stat st;
+    int fd = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return fd;
+    for (size_t i = 0; i < m->files.len; i++) {
+        struct probe_file *f = &m->files.data[i];
+        if (f->dev == st.st_dev && f->ino == st.st_ino) {
+            (void)close(fd);
+            f->users++;
+            return f->fd;
         }
     }
-    int fd = path ? open(path, O_PATH | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        struct probe_file f = {.path = xstrdup(path), .fd = fd, .users = 1};
-        vec_push(&m->files, f);
-    }
+    struct probe_file f = {.dev = st.st_dev, .ino = st.st_ino, .fd = fd, .users = 1};
+    vec_push(&m->files, f);
     return fd;
 }
 
@@ -120,7 +124,6 @@ static void file_put(struct probe_machine *m, int fd)
         if (f->fd != fd || --f->users > 0)
             continue;
         (void)close(fd);
-        free(f->path);
         vec_remove(&m->files, i);
         return;
     }
@@ -367,11 +370,15 @@ static enum probe_mechanism choose(struct probe_machine *m, const struct probe_s
     return !m->output && fits_hardware(m, sites, n) ? PROBE_HWBREAK : PROBE_UPROBE;
 }
 
-static bool same_site(const struct probe_site *a, const struct probe_site *b)
+/* A uprobe sits in the file, wherever that is mapped; a hardware breakpoint at an address. */
+static bool same_site(enum probe_mechanism mechanism, const struct probe_armed *a,
+                      const struct probe_armed *b)
 {
-    return a->offset == b->offset && a->trigger == b->trigger && a->role == b->role &&
-           a->condition == b->condition && a->path && b->path && strcmp(a->path, b->path) == 0 &&
-           (a->addr == b->addr || a->addr == 0);
+    const struct probe_site *x = &a->site, *y = &b->site;
+    return x->trigger == y->trigger && x->role == y->role && x->condition == y->condition &&
+           (mechanism == PROBE_HWBREAK
+                ? x->addr == y->addr
+                : a->file >= 0 && a->file == b->file && x->offset == y->offset);
 }
 
 /* Threads that end in between are marked; a refusal elsewhere is the caller's failure. */
@@ -429,28 +436,26 @@ static pid_t living_thread(const struct probe_process *p)
     return p->pid;
 }
 
-/* The next set of sites: those that stay (in their order, so that numbers ascend), then new ones.
- */
+/* The next set of sites: those that stay (in their order, so that numbers ascend), then new ones. */
 static void plan(struct probe_machine *m, const struct probe_process *p, bool keep,
                  const struct probe_site *sites, size_t n, struct probe_process *next)
 {
-    bool *taken = xcalloc(n + 1, sizeof *taken);
+    VEC(struct probe_armed) wanted = {0};
+    for (size_t k = 0; k < n; k++)
+        vec_push(&wanted, site_copy(m, &sites[k]));
     for (size_t i = 0; keep && i < p->sites.len; i++) {
-        for (size_t k = 0; k < n; k++) {
-            if (!taken[k] && same_site(&p->sites.data[i].site, &sites[k])) {
-                taken[k] = true;
+        for (size_t k = 0; k < wanted.len; k++) {
+            if (same_site(next->mechanism, &p->sites.data[i], &wanted.data[k])) {
                 vec_push(&next->sites, p->sites.data[i]);
+                site_free(m, p, &wanted.data[k]);
+                vec_remove(&wanted, k);
                 break;
             }
         }
     }
-    for (size_t k = 0; k < n; k++) {
-        if (!taken[k]) {
-            struct probe_armed a = site_copy(m, &sites[k]);
-            vec_push(&next->sites, a);
-        }
-    }
-    free(taken);
+    for (size_t k = 0; k < wanted.len; k++)
+        vec_push(&next->sites, wanted.data[k]);
+    vec_free(&wanted);
 }
 
 static int set_sites(struct probe_machine *m, struct probe_process *p,

@@ -22,7 +22,8 @@ enum probe_cover {
 /* A probed file, held open: /proc/PID/exe and the like stop leading to it when the first thread
  * ends. */
 struct probe_file {
-    char *path;
+    dev_t dev;
+    ino_t ino;
     int fd; /* O_PATH */
     unsigned users;
 };

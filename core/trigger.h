@@ -4,7 +4,7 @@
  *   module:SYMBOL     the same in one file only: libc.so.6:malloc, /opt/app/bin/srv:main
  *   SYMBOL@return     each return of the function (with module: too)
  *   FILE:LINE         the code of a source line: server.c:120
- *   0xADDR            an address in the running process
+ *   0xADDR            an address in the running process; module:0xADDR: one as nm prints it
  *   /REGEX/           every function whose name matches (PCRE2); module:/REGEX/, /REGEX/@return
  *
  * A colon that is part of "::" never separates; digits alone after the last colon make FILE:LINE.

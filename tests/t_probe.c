@@ -152,7 +152,7 @@ static void counts_calls_and_registers(void **state)
         assert_int_equal(s.last.sp % 16, 8); /* the ABI's alignment at an entry */
         assert_true(s.last.noticed_ns >= s.last.time_ns);
         struct probe_stats st;
-        probe_get_stats(s.probe, &st);
+        probe_stats(s.probe, &st);
         assert_int_equal(st.lost, 0);
         assert_int_equal(st.threads, 1);
         assert_int_equal(st.mechanism, m->options.mechanism);
@@ -171,7 +171,7 @@ static void every_thread(void **state)
         struct victim v = victim_start("victim");
         arm(&s, m, &v, false);
         struct probe_stats st;
-        probe_get_stats(s.probe, &st);
+        probe_stats(s.probe, &st);
         long calls = victim_do(&v, s.loop, "threads 8 200");
         assert_int_equal(calls, 1600);
         settle(&s);
@@ -204,7 +204,7 @@ static void late_thread_is_covered_soon(void **state)
         assert_int_equal(victim_do(&v, s.loop, "paced 1 200 1000"), 200);
         settle(&s);
         struct probe_stats st;
-        probe_get_stats(s.probe, &st);
+        probe_stats(s.probe, &st);
         assert_int_equal(st.lost, 0);
         print_message("  missed %d\n", 200 - (int)s.hits);
         if (st.covers_births)
@@ -387,7 +387,7 @@ static void sites_change_without_a_gap(void **state)
         victim_do(&v, s.loop, "call 1"); /* a loss is told before the next record */
         settle(&s);
         struct probe_stats st;
-        probe_get_stats(s.probe, &st);
+        probe_stats(s.probe, &st);
         print_message("  %d hits, %d lost\n", (int)s.hits, (int)st.lost);
         assert_true(s.hits + st.lost >= 3001); /* the second site adds some */
         /* A refusal changes nothing. */
