@@ -27,9 +27,16 @@ char *victim_path(const char *name)
 
 struct victim victim_start(const char *name)
 {
+    char *path = victim_path(name);
+    struct victim v = victim_start_path(path);
+    free(path);
+    return v;
+}
+
+struct victim victim_start_path(const char *path)
+{
     struct victim v = {0};
     int in[2], out[2];
-    char *path = victim_path(name);
     assert_int_equal(pipe2(in, O_CLOEXEC), 0);
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
     v.pid = fork();
@@ -44,7 +51,6 @@ struct victim victim_start(const char *name)
     close(out[1]);
     v.in = in[1];
     v.out = out[0];
-    free(path);
     struct loop *loop = loop_new();
     victim_wait(&v, loop);
     loop_free(loop);

@@ -18,6 +18,7 @@ struct victim {
 /* $MTUI_BUILD/tests/NAME, from malloc. */
 char *victim_path(const char *name);
 struct victim victim_start(const char *name);
+struct victim victim_start_path(const char *path);
 /* Sends a command without waiting. */
 void victim_send(struct victim *v, const char *command);
 /* Runs the loop until the next line has come (it must be "done N" or "ready ADDR": returns N, and
