@@ -296,10 +296,10 @@ static int start(struct app *a)
     a->theme = theme_new(COLOR_256);
     a->m = model_new(a->loop, a->settings);
     a->surface = surface_new(0, 0);
-    int rc = settings_read_config(a->settings, a->km,
-                                  settings_config_path(path, sizeof path), &a->err);
-    if (rc == 0)
-        rc = take_options(a, &a->err);
+    /* A mistake in the file costs what stands behind it, not the session. */
+    if (settings_read_config(a->settings, a->km, settings_config_path(path, sizeof path), &a->err) < 0)
+        model_error(a->m, "%s", a->err.text);
+    int rc = take_options(a, &a->err);
     if (rc == 0 && a->options->script)
         rc = script_open(&a->script, a->options->script, &a->err);
     if (rc < 0)

@@ -1,0 +1,399 @@
+/* tui/term: curses on a pipe, without a terminal. Each case in a process of its own, since curses keeps
+ * state. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <locale.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tui/term.h"
+#include "tui/term_input.h"
+
+/* What check() says of the first failure comes back through a pipe. */
+static int report_fd;
+
+#define check(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            dprintf(report_fd, "line %d: %s", __LINE__, #what);                                    \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static void in_child(void (*body)(void))
+{
+    int p[2];
+    char text[512] = "";
+    assert_int_equal(pipe(p), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        report_fd = p[1];
+        close(p[0]);
+        setenv("LINES", "30", 1);
+        setenv("COLUMNS", "100", 1);
+        setlocale(LC_ALL, "C.UTF-8");
+        body();
+        _exit(0);
+    }
+    close(p[1]);
+    ssize_t n = read(p[0], text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    close(p[0]);
+    int status;
+    waitpid(pid, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_msg("%s (status %x)", text, (unsigned)status);
+}
+
+struct fake {
+    int keys;          /* to write what is typed */
+    int in, out;
+    struct terminal *t;
+    char notice[200];
+};
+
+static struct fake open_fake(const char *term, bool mouse)
+{
+    struct fake f = {0};
+    int p[2];
+    struct err err = {0};
+    check(pipe(p) == 0);
+    f.in = p[0];
+    f.keys = p[1];
+    f.out = open("/dev/null", O_WRONLY);
+    struct term_options o = {.name = term, .in_fd = f.in, .out_fd = f.out, .mouse = mouse,
+                             .escdelay_ms = 20};
+    int rc = term_open(&f.t, &o, f.notice, sizeof f.notice, &err);
+    if (rc < 0) {
+        dprintf(report_fd, "%s", err.text);
+        _exit(1);
+    }
+    return f;
+}
+
+static void send_bytes(const struct fake *f, const char *bytes, size_t len)
+{
+    check(write(f->keys, bytes, len) == (ssize_t)len);
+}
+
+/* The names of all keys that come, joined by blanks; mouse events in a form of their own. */
+static const char *read_all(const struct fake *f)
+{
+    static const char *const kinds[] = {"down", "up", "drag", "double", "wheel-up", "wheel-down"};
+    static char out[1024];
+    struct term_event e;
+    size_t n = 0;
+    out[0] = '\0';
+    while (term_read(f->t, 1000, &e)) {
+        char name[KEY_NAME_MAX];
+        if (e.is_mouse)
+            n += (size_t)snprintf(out + n, sizeof out - n, "%s%s(%d,%d,%d,%u)", n ? " " : "",
+                                  kinds[e.mouse.kind], e.mouse.row, e.mouse.col, e.mouse.button,
+                                  e.mouse.mods);
+        else
+            n += (size_t)snprintf(out + n, sizeof out - n, "%s%s", n ? " " : "",
+                                  key_format(e.key, name));
+    }
+    return out;
+}
+
+#define check_text(got, want)                                                                      \
+    do {                                                                                           \
+        const char *g_ = (got);                                                                    \
+        if (strcmp(g_, want) != 0) {                                                               \
+            dprintf(report_fd, "line %d: '%s', not '%s'", __LINE__, g_, want);                     \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static void keys_body(void)
+{
+    struct fake f = open_fake("xterm-256color", false);
+    const struct {
+        const char *bytes, *names;
+    } cases[] = {
+        {"a", "a"},
+        {"\xe6\x97\xa5\xc3\xa9", "\xe6\x97\xa5 \xc3\xa9"},
+        {"\x0e\x10\x03\x1a", "^N ^P ^C ^Z"},
+        {"\r\t\x7f\x08", "Enter Tab Bksp Bksp"},
+        {"\033OA\033OB\033OC\033OD", "Up Down Right Left"},
+        {"\033[A\033[B\033[C\033[D", "Up Down Right Left"},
+        {"\033[5~\033[6~\033[3~\033[2~", "PgUp PgDn Del Ins"},
+        {"\033OH\033OF\033[H\033[F", "Home End Home End"},
+        {"\033OP\033OQ\033[15~\033[21~\033[24~", "F1 F2 F5 F10 F12"},
+        {"\033[Z", "S-Tab"},
+        {"\033[1;2A\033[1;5C\033[1;3D", "S-Up ^Right Alt-Left"},
+        {"\033[6;5~", "^PgDn"},
+        {"\0331\033x", "Alt-1 Alt-x"},
+        {"q", "q"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        send_bytes(&f, cases[i].bytes, strlen(cases[i].bytes));
+        check_text(read_all(&f), cases[i].names);
+    }
+    send_bytes(&f, "\033", 1);
+    check_text(read_all(&f), "Esc");
+    send_bytes(&f, "\0", 1);
+    check_text(read_all(&f), "^Space");
+    term_close(f.t);
+}
+
+static void mouse_body(void)
+{
+    struct fake f = open_fake("xterm-256color", true);
+    const struct {
+        const char *bytes, *names;
+    } cases[] = {
+        {"\033[<0;10;5M\033[<0;10;5m", "down(4,9,1,0) up(4,9,1,0)"},
+        {"\033[<0;10;5M", "double(4,9,1,0)"},
+        {"\033[<2;401;301M", "down(300,400,3,0)"},
+        {"\033[<32;11;5M", "drag(4,10,1,0)"},
+        {"\033[<64;1;1M\033[<65;1;1M", "wheel-up(0,0,0,0) wheel-down(0,0,0,0)"},
+        {"\033[<68;1;1M\033[<80;2;1M", "wheel-up(0,0,0,1) wheel-up(0,1,0,4)"},
+        {"\033[<0;1;1M\033[<64;1;1Mj", "down(0,0,1,0) wheel-up(0,0,0,0) j"},
+        {"\033[<66;1;1Mx", "x"},          /* sideways */
+        {"\033[<0;0;1Mx", "x"},           /* column 0 does not exist */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        send_bytes(&f, cases[i].bytes, strlen(cases[i].bytes));
+        check_text(read_all(&f), cases[i].names);
+    }
+    /* A report that comes in two pieces. */
+    send_bytes(&f, "\033[<0;7", 6);
+    check_text(read_all(&f), "");
+    send_bytes(&f, ";8Mk", 4);
+    check_text(read_all(&f), "down(7,6,1,0) k");
+    term_close(f.t);
+}
+
+static struct term_cell show_one(struct fake *f, struct cell cell, const struct theme *theme)
+{
+    struct surface *s = surface_new(30, 100);
+    struct term_cell got = {0};
+    surface_put_cell(s, 3, 4, cell);
+    term_show(f->t, s, theme);
+    check(term_peek(f->t, 3, 4, &got));
+    surface_free(s);
+    return got;
+}
+
+static void cells_body(void)
+{
+    struct fake f = open_fake("xterm-256color", false);
+    int rows, cols;
+    term_size(f.t, &rows, &cols);
+    check(rows == 30 && cols == 100);
+    check(term_tier(f.t) == COLOR_256);
+    struct theme *theme = theme_new(COLOR_256);
+    struct term_cell c = show_one(&f, (struct cell){.cp = 0x258d, .ink = ROLE_FN0, .paper = ROLE_FN0 + 1,
+                                                    .attr = CELL_BOLD}, theme);
+    check(c.cp == 0x258d && c.fg == 216 && c.bg == 172 && c.attr == CELL_BOLD);
+    /* The right part of a cell: a left block reversed on the default paper. */
+    c = show_one(&f, (struct cell){.cp = 0x258d, .ink = ROLE_FN0, .attr = CELL_REVERSE}, theme);
+    check(c.fg == 216 && c.bg == -1 && c.attr == CELL_REVERSE);
+    c = show_one(&f, (struct cell){.cp = 'e', .mark = 0x301}, theme);
+    check(c.cp == 'e' && c.mark == 0x301 && c.fg == -1 && c.bg == -1 && c.attr == 0);
+    c = show_one(&f, (struct cell){.cp = 0x65e5, .ink = ROLE_SELECT, .paper = ROLE_SELECT}, theme);
+    check(c.cp == 0x65e5 && c.fg == 0 && c.bg == 6);
+    /* Every ink on every paper has a pair of its own, and all fit. */
+    struct surface *s = surface_new(30, 100);
+    for (unsigned ink = 0; ink < ROLE_COUNT; ink++) {
+        for (unsigned paper = 0; paper < ROLE_COUNT; paper++)
+            surface_put_cell(s, (int)(paper % 30), (int)(ink % 100),
+                             (struct cell){.cp = 'x', .ink = (uint16_t)ink, .paper = (uint16_t)paper});
+        term_show(f.t, s, theme);
+    }
+    for (unsigned n = 0; n < 16; n++) {
+        surface_put_cell(s, 0, (int)n, (struct cell){.cp = 'y', .ink = (uint16_t)(ROLE_FN0 + n),
+                                                     .paper = (uint16_t)(ROLE_FN0 + (n + 5) % 16)});
+    }
+    term_show(f.t, s, theme);
+    for (unsigned n = 0; n < 16; n++) {
+        struct term_cell p;
+        check(term_peek(f.t, 0, (int)n, &p));
+        check((uint32_t)p.fg == color_palette_fill(COLOR_256, n).value);
+        check((uint32_t)p.bg == color_palette_fill(COLOR_256, (n + 5) % 16).value);
+    }
+    surface_free(s);
+    theme_free(theme);
+    term_close(f.t);
+}
+
+static void few_colors_body(void)
+{
+    struct fake f = open_fake("linux", false);
+    check(term_tier(f.t) == COLOR_16);
+    struct theme *theme = theme_new(COLOR_16);
+    /* Entry 0 is bright green: green, and bold as ink, where there are eight colours. */
+    struct term_cell c = show_one(&f, (struct cell){.cp = '#', .ink = ROLE_FN0}, theme);
+    check(c.fg == 2 && c.bg == -1 && c.attr == CELL_BOLD);
+    theme_free(theme);
+    term_close(f.t);
+}
+
+static void vt100_body(void)
+{
+    struct fake f = open_fake("vt100", true);
+    check(term_tier(f.t) == COLOR_MONO);
+    struct theme *theme = theme_new(COLOR_MONO);
+    struct term_cell c =
+        show_one(&f, (struct cell){.cp = 'x', .ink = ROLE_FN0, .paper = ROLE_FN0}, theme);
+    check(c.fg == -1 && c.bg == -1 && c.attr == CELL_REVERSE);
+    send_bytes(&f, "\033OA\033[B\033OP", 9);
+    check_text(read_all(&f), "Up Down F1");
+    theme_free(theme);
+    term_close(f.t);
+}
+
+static void unknown_body(void)
+{
+    struct fake f = open_fake("xterm-kitty", false);
+    check_text(f.notice, "TERM=xterm-kitty is not known here; using xterm-256color");
+    term_close(f.t);
+    f = open_fake("", false);
+    check_text(f.notice, "TERM=(unset) is not known here; using xterm-256color");
+    term_close(f.t);
+}
+
+static void refused_body(void)
+{
+    int p[2];
+    char notice[100], got[16];
+    struct err err;
+    struct terminal *t = NULL;
+    check(pipe2(p, O_NONBLOCK) == 0);
+    struct term_options o = {.name = "dumb", .in_fd = p[0], .out_fd = p[1], .need_tty = false,
+                             .escdelay_ms = 50};
+    check(term_open(&t, &o, notice, sizeof notice, &err) == MTUI_E_NOTSUP);
+    check_text(err.text, "TERM=dumb cannot show screens; --batch and export work without one");
+    o.name = "xterm-256color";
+    o.need_tty = true;
+    check(term_open(&t, &o, notice, sizeof notice, &err) == MTUI_E_NOTSUP);
+    check_text(err.text, "standard output is no terminal; --batch and export work without one");
+    check(t == NULL);
+    check(read(p[0], got, sizeof got) < 0); /* not one byte was written */
+}
+
+/* What goes to the terminal for a change of one cell, and for none. */
+static void only_changes_body(void)
+{
+    int out[2], in[2];
+    char notice[100], bytes[65536];
+    struct err err;
+    struct terminal *t = NULL;
+    check(pipe(in) == 0 && pipe2(out, O_NONBLOCK) == 0);
+    fcntl(out[1], F_SETPIPE_SZ, 1 << 20);
+    struct term_options o = {.name = "xterm-256color", .in_fd = in[0], .out_fd = out[1],
+                             .escdelay_ms = 50};
+    check(term_open(&t, &o, notice, sizeof notice, &err) == 0);
+    struct theme *theme = theme_new(COLOR_256);
+    struct surface *s = surface_new(30, 100);
+    for (int i = 0; i < 30; i++)
+        surface_printf(s, i, 0, 100, (struct style){.ink = (uint16_t)(ROLE_FN0 + i % 16)},
+                       "%d: some text that fills a part of the row", i);
+    term_show(t, s, theme);
+    while (read(out[0], bytes, sizeof bytes) > 0)
+        ;
+    term_show(t, s, theme);
+    ssize_t none = read(out[0], bytes, sizeof bytes);
+    check(none <= 8); /* at most the cursor */
+    surface_put(s, 10, 50, 'X', (struct style){0});
+    term_show(t, s, theme);
+    ssize_t one = read(out[0], bytes, sizeof bytes);
+    check(one > 0 && one < 40);
+    term_invalidate(t);
+    term_show(t, s, theme);
+    check(read(out[0], bytes, sizeof bytes) > 1000);
+    surface_free(s);
+    theme_free(theme);
+    term_close(t);
+    ssize_t n = read(out[0], bytes, sizeof bytes - 1);
+    check(n > 0);
+    bytes[n] = '\0';
+    check(strstr(bytes, "\033[?1049l") != NULL);
+}
+
+static void keys(void **state)
+{
+    (void)state;
+    in_child(keys_body);
+}
+
+static void mouse(void **state)
+{
+    (void)state;
+    in_child(mouse_body);
+}
+
+static void cells(void **state)
+{
+    (void)state;
+    in_child(cells_body);
+}
+
+static void few_colors(void **state)
+{
+    (void)state;
+    in_child(few_colors_body);
+}
+
+static void vt100(void **state)
+{
+    (void)state;
+    in_child(vt100_body);
+}
+
+static void unknown_terminal(void **state)
+{
+    (void)state;
+    in_child(unknown_body);
+}
+
+static void no_terminal(void **state)
+{
+    (void)state;
+    in_child(refused_body);
+}
+
+static void only_changes(void **state)
+{
+    (void)state;
+    in_child(only_changes_body);
+}
+
+static void capabilities(void **state)
+{
+    (void)state;
+    struct key k;
+    assert_true(key_of_capability("kUP5", &k));
+    assert_int_equal(k.code, K_UP);
+    assert_int_equal(k.mods, K_CTRL);
+    assert_true(key_of_capability("kDC8", &k));
+    assert_int_equal(k.mods, K_SHIFT | K_ALT | K_CTRL);
+    assert_true(key_of_capability("kDN", &k));
+    assert_int_equal(k.mods, K_SHIFT);
+    assert_false(key_of_capability("kUP9", &k));
+    assert_false(key_of_capability("kmous", &k));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys),       cmocka_unit_test(mouse),
+        cmocka_unit_test(cells),      cmocka_unit_test(few_colors),
+        cmocka_unit_test(vt100),      cmocka_unit_test(unknown_terminal),
+        cmocka_unit_test(no_terminal), cmocka_unit_test(only_changes),
+        cmocka_unit_test(capabilities),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
