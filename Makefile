@@ -131,6 +131,23 @@ run-fuzzers: $(fuzzers)
 			-artifact_prefix=$(BUILD)/ $$corpus $$seeds 2>$$f.log || { tail -n 40 $$f.log; exit 1; }; \
 		grep -E 'number_of_executed_units|peak_rss' $$f.log;; esac; done
 
+# The manual page and the README's key tables come from the tables in the program itself.
+$(BUILD)/mtui.1: $(BUILD)/mtui
+	$(Q)$< --doc man >$@.new && mv -f $@.new $@
+doc: $(BUILD)/mtui.1
+	$(Q)tests/readme_keys.sh $(BUILD)/mtui update
+
+install: $(BUILD)/mtui $(BUILD)/mtui.1
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(mandir) $(DESTDIR)$(datadir)/themes
+	install -m 755 $(BUILD)/mtui $(DESTDIR)$(bindir)/mtui
+	install -m 644 $(BUILD)/mtui.1 $(DESTDIR)$(mandir)/mtui.1
+	install -m 644 themes/*.theme $(DESTDIR)$(datadir)/themes/
+
+uninstall:
+	rm -f $(DESTDIR)$(bindir)/mtui $(DESTDIR)$(mandir)/mtui.1
+	rm -f $(patsubst themes/%,$(DESTDIR)$(datadir)/themes/%,$(wildcard themes/*.theme))
+	-rmdir $(DESTDIR)$(datadir)/themes $(DESTDIR)$(datadir) 2>/dev/null
+
 lint:
 	$(Q)tests/lint.sh
 

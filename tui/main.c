@@ -5,10 +5,20 @@
 
 #include "core/loop.h"
 #include "tui/app.h"
+#include "tui/doc.h"
 #include "tui/theme.h"
+
+static void print_options(FILE *out)
+{
+    fputs(".SH SYNOPSIS\n.B mtui\n[\\-\\-script FILE] [\\-\\-theme NAME] [\\-\\-glyphs TIER] "
+          "[\\-\\-color TIER] [\\-\\-check\\-theme FILE]\n",
+          out);
+}
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--doc") == 0)
+        return doc_main(argv[2], print_options);
     static const struct option names[] = {
         {"script", required_argument, NULL, 's'}, {"theme", required_argument, NULL, 't'},
         {"glyphs", required_argument, NULL, 'g'}, {"color", required_argument, NULL, 'c'},
