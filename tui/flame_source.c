@@ -41,20 +41,33 @@ struct flame_source *flame_source_new(const struct trace *t, const struct pyrami
     return s;
 }
 
-void flame_source_free(struct flame_source *s)
+static void forget_rows(struct flame_source *s)
 {
-    if (!s)
-        return;
     for (size_t i = 0; i < s->nthreads; i++) {
         for (size_t d = 0; d < s->threads[i].depths; d++)
             if (s->threads[i].rows[d]) {
                 vec_free(&s->threads[i].rows[d]->off);
                 free(s->threads[i].rows[d]);
+                s->threads[i].rows[d] = NULL;
             }
-        free(s->threads[i].rows);
     }
+}
+
+void flame_source_free(struct flame_source *s)
+{
+    if (!s)
+        return;
+    forget_rows(s);
+    for (size_t i = 0; i < s->nthreads; i++)
+        free(s->threads[i].rows);
     free(s->threads);
     free(s);
+}
+
+void flame_source_use(struct flame_source *s, const struct pyramid *p)
+{
+    forget_rows(s);
+    s->pyramid = p;
 }
 
 static size_t seek_nodes(const struct flame_row *row, size_t from, uint64_t t_ns)

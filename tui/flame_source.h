@@ -14,6 +14,9 @@ struct flame_source;
 struct flame_source *flame_source_new(const struct trace *t, const struct pyramid *p);
 void flame_source_free(struct flame_source *s);
 
+/* Reads through p from now on; rows handed out before are no longer good. */
+void flame_source_use(struct flame_source *s, const struct pyramid *p);
+
 /* The row of a thread and depth, empty when there is none; good as long as the source. */
 struct flame_row flame_source_row(struct flame_source *s, size_t thread, size_t depth);
 

@@ -23,6 +23,7 @@
 #include "tui/selection.h"
 #include "tui/view.h"
 #include "tui/viewport.h"
+#include "tui/worker.h"
 
 struct tl_thread {
     bool collapsed, pinned, hidden;
@@ -60,8 +61,10 @@ struct timeline {
     struct model *m;
     const struct trace *trace; /* what is shown: the model's, or `folded`; NULL: none */
     struct trace *folded;      /* the same with direct recursion folded; ours */
-    struct pyramid *pyramid;
+    struct pyramid *pyramid; /* NULL until the index is there */
     struct flame_source *src;
+    struct worker *indexer;
+    struct pyramid *made; /* by the indexer, not in use yet */
     uint16_t *roles; /* per function: its role, or UINT16_MAX when not asked for yet */
     unsigned palette;
 

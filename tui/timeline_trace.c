@@ -106,17 +106,49 @@ static void free_threads(struct timeline *tl)
 
 /* ---- Index ---- */
 
+static void index_run(void *arg, const atomic_bool *cancel)
+{
+    struct timeline *tl = arg;
+    struct pyramid *p = NULL;
+    if (pyramid_new(&p, tl->trace, cancel, NULL) == 0)
+        tl->made = p;
+}
+
+/* The index is there: rows are read through it from now on. Without memory for it they stay as they are:
+ * slower, but the same picture. */
+static void index_done(void *arg)
+{
+    struct timeline *tl = arg;
+    worker_stop(tl->indexer);
+    tl->indexer = NULL;
+    if (!tl->made) {
+        model_warn(tl->m, "not enough memory to index the trace: drawing will be slow");
+        return;
+    }
+    tl->pyramid = tl->made;
+    tl->made = NULL;
+    flame_source_use(tl->src, tl->pyramid);
+    tl_job_start(tl);
+    model_redraw(tl->m);
+}
+
+#define SMALL_SPANS 2000000 /* indexed at once, in some ten milliseconds */
+
 static void make_index(struct timeline *tl)
 {
-    struct err err;
-    tl->pyramid = NULL;
-    if (pyramid_new(&tl->pyramid, tl->trace, NULL, &err))
-        model_warn(tl->m, "%s: the timeline works without, slowly", err.text);
-    tl->src = flame_source_new(tl->trace, tl->pyramid);
+    uint64_t spans = 0;
+    for (size_t i = 0; i < trace_thread_count(tl->trace); i++)
+        spans += trace_thread(tl->trace, i)->spans;
+    tl->src = flame_source_new(tl->trace, NULL);
+    tl->indexer = worker_start(spans > SMALL_SPANS ? tl->m->loop : NULL, index_run, index_done, tl);
 }
 
 static void free_index(struct timeline *tl)
 {
+    worker_stop(tl->indexer);
+    tl->indexer = NULL;
+    pyramid_free(tl->made);
+    tl->made = NULL;
     tl_job_stop(tl);
     search_free(tl->search);
     search_free(tl->calls);
