@@ -134,13 +134,19 @@ void model_set_loading(struct model *m, const struct model_loading *loading)
     m->dirty = true;
 }
 
-void model_set_cursor(struct model *m, pid_t tid, uint64_t time_ns)
+void model_set_cursor_call(struct model *m, pid_t tid, uint64_t time_ns, size_t depth)
 {
-    if (m->cursor_tid == tid && m->cursor_ns == time_ns)
+    if (m->cursor_tid == tid && m->cursor_ns == time_ns && m->cursor_depth == depth)
         return;
     m->cursor_tid = tid;
     m->cursor_ns = time_ns;
+    m->cursor_depth = depth;
     model_changed(m, MODEL_CURSOR);
+}
+
+void model_set_cursor(struct model *m, pid_t tid, uint64_t time_ns)
+{
+    model_set_cursor_call(m, tid, time_ns, SIZE_MAX);
 }
 
 void model_set_range(struct model *m, uint64_t start_ns, uint64_t end_ns)

@@ -82,7 +82,8 @@ struct model {
 
     /* Shared between timeline, functions and events; 0/0 range: none. */
     uint64_t cursor_ns;
-    pid_t cursor_tid; /* 0: none */
+    pid_t cursor_tid;    /* 0: none */
+    size_t cursor_depth; /* of the call meant, or SIZE_MAX */
     uint64_t range_start_ns, range_end_ns;
 
     char say[512]; /* the last message, already harmless; "" when there is none */
@@ -129,6 +130,8 @@ void model_set_trace(struct model *m, const struct trace *trace, const char *lab
 void model_set_loading(struct model *m, const struct model_loading *loading);
 
 void model_set_cursor(struct model *m, pid_t tid, uint64_t time_ns);
+/* At one call: the one of that depth that covers the time. */
+void model_set_cursor_call(struct model *m, pid_t tid, uint64_t time_ns, size_t depth);
 void model_set_range(struct model *m, uint64_t start_ns, uint64_t end_ns);
 
 /* ---- Requests ---- */

@@ -21,6 +21,7 @@
 #include "tui/model.h"
 #include "tui/search.h"
 #include "tui/selection.h"
+#include "tui/trace_stats.h"
 #include "tui/view.h"
 #include "tui/viewport.h"
 #include "tui/worker.h"
@@ -64,7 +65,8 @@ struct timeline {
     struct pyramid *pyramid; /* NULL until the index is there */
     struct flame_source *src;
     struct worker *indexer;
-    struct pyramid *made; /* by the indexer, not in use yet */
+    struct pyramid *made;      /* by the indexer, not in use yet */
+    struct trace_stats *stats; /* of the whole trace, for the details */
     uint16_t *roles; /* per function: its role, or UINT16_MAX when not asked for yet */
     unsigned palette;
 

@@ -141,6 +141,26 @@ static void draw_stack(struct pane *p)
     put_line(p, text, ROLE_DEFAULT);
 }
 
+/* The selected span's function in the whole trace. */
+static void draw_function(struct pane *p, const struct span *s)
+{
+    struct timeline *tl = p->tl;
+    char n[FMT_MAX], total[FMT_MAX], min[FMT_MAX], p50[FMT_MAX], p99[FMT_MAX];
+    char max[FMT_MAX], text[512];
+    const struct stats *stats = trace_stats_get(tl->stats);
+    const struct function_stats *f = stats ? stats_find(stats, s->fn) : NULL;
+    if (!f) {
+        put_line(p, trace_stats_busy(tl->stats) ? "this function: counting..." : "", ROLE_DIM);
+        return;
+    }
+    snprintf(text, sizeof text, "this function: %s%s calls  total %s  min %s  p50 %s  p99 %s  max %s",
+             stats_estimated(stats) ? "~" : "", fmt_count(n, f->calls), tl_duration(tl, total, f->total_ns),
+             tl_duration(tl, min, f->min_ns),
+             tl_duration(tl, p50, f->p50_ns), tl_duration(tl, p99, f->p99_ns),
+             tl_duration(tl, max, f->max_ns));
+    put_line(p, text, ROLE_DEFAULT);
+}
+
 /* What the picture cannot say by itself. */
 static void draw_notes(struct pane *p, const struct span *s)
 {
@@ -259,6 +279,7 @@ void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
     bar_draw_rule(s, r.row, r.col, r.cols, title, right, tl->m->glyphs);
     draw_times(&p, span);
     draw_stack(&p);
+    draw_function(&p, span);
     draw_notes(&p, span);
     draw_range(&p);
 }

@@ -7,7 +7,7 @@ void tl_set_cursor(struct timeline *tl, uint64_t t_ns)
     uint64_t first = tl->view.first_ns, last = tl->view.last_ns;
     tl->cursor_ns = t_ns < first ? first : t_ns > last ? last : t_ns;
     pid_t tid = tl->sel.valid ? trace_thread(tl->trace, tl->sel.thread)->tid : 0;
-    model_set_cursor(tl->m, tid, tl->cursor_ns);
+    model_set_cursor_call(tl->m, tid, tl->cursor_ns, tl->sel.valid ? tl->sel.depth : SIZE_MAX);
 }
 
 /* The cursor stays where it is when that is in the span and on the screen. */

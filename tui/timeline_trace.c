@@ -140,11 +140,13 @@ static void make_index(struct timeline *tl)
     for (size_t i = 0; i < trace_thread_count(tl->trace); i++)
         spans += trace_thread(tl->trace, i)->spans;
     tl->src = flame_source_new(tl->trace, NULL);
+    trace_stats_start(tl->stats, tl->trace, &(struct stats_options){.thread = -1});
     tl->indexer = worker_start(spans > SMALL_SPANS ? tl->m->loop : NULL, index_run, index_done, tl);
 }
 
 static void free_index(struct timeline *tl)
 {
+    trace_stats_clear(tl->stats);
     worker_stop(tl->indexer);
     tl->indexer = NULL;
     pyramid_free(tl->made);

@@ -11,11 +11,17 @@
 #include "tui/theme.h"
 #include "tui/timeline.h"
 
+static void stats_ready(void *arg)
+{
+    model_redraw(arg);
+}
+
 static void *create(struct model *m)
 {
     struct timeline *tl = xcalloc(1, sizeof *tl);
     tl->m = m;
     tl->details = !m->settings || settings_bool(m->settings, SET_DETAILS);
+    tl->stats = trace_stats_new(m->loop, stats_ready, m);
     tl->last_mark = -1;
     tl->calls_fn = FN_NONE;
     tl_set_trace(tl);
@@ -26,6 +32,7 @@ static void destroy(void *view)
 {
     struct timeline *tl = view;
     tl_free_trace(tl);
+    trace_stats_free(tl->stats);
     vec_free(&tl->lines);
     free(tl);
 }
@@ -125,22 +132,21 @@ static bool mouse(void *view, const struct mouse *m, struct rect r)
     return used;
 }
 
-/* Another screen points at a time: the call that starts right there, else the innermost one. */
+/* Another screen points at a time, perhaps at the call of a certain depth. */
 static void follow_cursor(struct timeline *tl)
 {
     struct model *m = tl->m;
     ssize_t thread = trace_find_thread(tl->trace, m->cursor_tid);
-    if (thread < 0 || (m->cursor_ns == tl->cursor_ns && tl->sel.valid &&
-                       tl->sel.thread == (size_t)thread))
+    bool same_thread = tl->sel.valid && tl->sel.thread == (size_t)thread;
+    if (thread < 0 || (m->cursor_ns == tl->cursor_ns && same_thread &&
+                       (m->cursor_depth == SIZE_MAX || m->cursor_depth == tl->sel.depth)))
         return;
-    struct selection sel, best = {0};
+    struct selection best = {0};
     size_t depths = trace_thread(tl->trace, (size_t)thread)->depths;
     uint64_t at = m->cursor_ns;
-    for (size_t d = 0; d < depths && !best.valid; d++)
-        if (selection_at(tl->src, (size_t)thread, d, at, &sel) &&
-            selection_span(tl->src, &sel)->start_ns == at)
-            best = sel;
-    if (!best.valid && !selection_innermost(tl->src, (size_t)thread, depths, at, &best))
+    bool known = m->cursor_depth < depths && !tl->folded; /* folded rows have other depths */
+    if (known ? !selection_at(tl->src, (size_t)thread, m->cursor_depth, at, &best)
+              : !selection_innermost(tl->src, (size_t)thread, depths, at, &best))
         return;
     const struct span *s = selection_span(tl->src, &best);
     int cols = viewport_col_of(&tl->view, s->end_ns) - viewport_col_of(&tl->view, s->start_ns);
@@ -157,7 +163,7 @@ static void changed(void *view, enum model_change what)
         tl_set_trace(tl);
     else if (what == MODEL_SETTINGS && tl->trace)
         tl_forget_roles(tl);
-    else if (what == MODEL_CURSOR && tl->trace && tl->trace != NULL)
+    else if (what == MODEL_CURSOR && tl->trace)
         follow_cursor(tl);
 }
 
