@@ -22,7 +22,7 @@ const struct list_column function_columns[FCOL_COUNT] = {
     [FCOL_P99] = {.title = "P99", .cols = 8, .priority = 6, .right = true},
     [FCOL_MAX] = {.title = "MAX", .cols = 8, .priority = 3, .right = true},
     [FCOL_HIST] = {.title = "HIST", .cols = 6, .priority = 7, .fixed = true},
-    [FCOL_NAME] = {.title = "FUNCTION", .cols = 16, .priority = 0, .stretch = true},
+    [FCOL_NAME] = {.title = "FUNCTION", .cols = 30, .priority = 0, .stretch = true},
 };
 
 #define LIMITS_MAX 8

@@ -1,9 +1,15 @@
 #include "tui/screens.h"
 
+#include "tui/v_event.h"
+#include "tui/v_function.h"
 #include "tui/v_process.h"
+#include "tui/v_timeline.h"
 
 const struct view_ops *const screens[] = {
     &view_process,
+    &view_timeline,
+    &view_function,
+    &view_event,
 };
 
 const size_t screens_count = sizeof screens / sizeof *screens;

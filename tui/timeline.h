@@ -94,6 +94,7 @@ struct timeline {
     struct tl_job job;
 
     struct tl_places at;
+    int last_visible; /* of the draw before, to follow resizes */
     struct mouse pressed; /* where the button went down */
     bool dragging;
 };

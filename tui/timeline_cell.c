@@ -12,6 +12,7 @@ struct brush {
     size_t hint;                 /* where the row above was last looked at */
     const struct span *last;     /* the span whose role was asked for last */
     uint16_t last_role;
+    uint16_t left_role;          /* of what stands at the right edge of the cell to the left */
     bool mono, few_colors;
 };
 
@@ -155,8 +156,11 @@ static void paint_shape(struct brush *b, struct cell *c, const struct flame_cell
     case FLAME_EMPTY:
         break;
     case FLAME_FULL: {
-        bool line = f->flags & FLAME_REPEAT;
-        paint_on(c, line ? glyph(g, GLYPH_HAIR_LEFT) : ' ', span_role(b, f->ink));
+        uint16_t role = span_role(b, f->ink);
+        /* Colours that are the same, or none, need a line between two calls. */
+        bool line = (f->flags & FLAME_REPEAT) ||
+                    ((f->flags & FLAME_JOINED) && (b->mono || role == b->left_role));
+        paint_on(c, line ? glyph(g, GLYPH_HAIR_LEFT) : ' ', role);
         break;
     }
     case FLAME_LEFT:
@@ -250,6 +254,8 @@ void tl_put_cells(struct timeline *tl, struct surface *s, int row, int col,
             paint_over(&c, f, ROLE_SELECT);
         else if (tl->search && f->ink && search_has(tl->search, f->ink->fn))
             paint_over(&c, f, ROLE_MATCH);
+        const struct span *right = f->shape == FLAME_SPLIT ? f->paper : f->ink;
+        b.left_role = right && (f->owned & 0x80) ? span_role(&b, right) : ROLE_DEFAULT;
         bool right_half = f->shape == FLAME_TEXT && f->cp == 0;
         if (f->shape != FLAME_EMPTY && !right_half)
             surface_put_cell(s, row, col + i, c);

@@ -97,10 +97,12 @@ void tl_scroll_to_selection(struct timeline *tl)
     size_t shown = scrolled_shown(tl);
     /* The first line is the header of whatever lies below it. */
     size_t above = k > 0 && tl->lines.data[tl->pinned + k].kind != TL_HEADER ? 1 : 0;
+    /* Some of what it calls is to be seen too. */
+    size_t below = shown > 8 ? 3 : 0;
     if (k < tl->top + above)
         tl->top = k - above;
-    else if (shown > 0 && k >= tl->top + shown)
-        tl->top = k - shown + 1;
+    else if (shown > 0 && k + below >= tl->top + shown)
+        tl->top = k + below - shown + 1;
     clamp_top(tl);
 }
 

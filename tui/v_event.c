@@ -6,20 +6,16 @@
 
 #include "core/alloc.h"
 #include "core/fmt.h"
-#include "tui/bar.h"
+#include "tui/event_draw.h"
 #include "tui/event_list.h"
-#include "tui/glyph.h"
-#include "tui/list.h"
 #include "tui/model.h"
-#include "tui/name.h"
-#include "tui/ruler.h"
 
 #define PANE_MIN_ROWS 18
-#define PANE_ROWS 5
 #define ALL_KINDS ((1u << EVENT_KINDS) - 1)
 
 struct event_view {
     struct model *m;
+    const struct trace *trace; /* what list and src read */
     struct flame_source *src;
     struct event_list list;
     bool all_threads, follow;
@@ -55,6 +51,7 @@ static void new_trace(struct event_view *v)
 {
     event_list_set(&v->list, NULL);
     flame_source_free(v->src);
+    v->trace = v->m->trace;
     v->src = v->m->trace ? flame_source_new(v->m->trace, NULL) : NULL;
     free(v->fn);
     free(v->filter);
@@ -88,7 +85,8 @@ static void changed(void *view, enum model_change what)
     struct event_view *v = view;
     if (what == MODEL_TRACE)
         new_trace(v);
-    else if (what == MODEL_CURSOR && v->follow && !v->moving && v->m->trace)
+    else if (what == MODEL_CURSOR && v->follow && !v->moving && v->trace &&
+             v->trace == v->m->trace) /* else the news of another trace is still on its way */
         restart(v, v->m->cursor_ns);
 }
 
@@ -165,104 +163,11 @@ static int set_filter(struct event_view *v, const char *text, struct err *err)
 
 /* ---- Drawing ---- */
 
-static const struct function *function_of(const struct event_view *v, const struct event *ev)
+static const char *why_empty(const struct event_view *v)
 {
-    return functions_get(trace_functions(v->m->trace), ev->span->fn);
-}
-
-static const char *kind_text(const struct event *ev)
-{
-    if (ev->kind == EVENT_GAP)
-        return "GAP";
-    if (ev->kind == EVENT_MARK)
-        return ev->mark->kind == MARK_TRIGGER ? "TRIGGER" : mark_kind_name(ev->mark->kind);
-    if (ev->kind == EVENT_CALL && (ev->span->flags & SPAN_TAIL_CALL))
-        return "jump";
-    return event_kind_name(ev->kind);
-}
-
-static void event_text(const struct event_view *v, const struct event *ev, char *name, size_t size,
-                       char *detail, size_t detail_size)
-{
-    const bool instructions = trace_info(v->m->trace)->instructions;
-    char d[FMT_MAX];
-    name[0] = detail[0] = '\0';
-    switch (ev->kind) {
-    case EVENT_CALL:
-    case EVENT_RETURN: {
-        int indent = ev->depth < 24 ? (int)ev->depth : 24;
-        char plain[300];
-        name_write(plain, sizeof plain, function_of(v, ev)->name, NAME_NO_ARGUMENTS);
-        snprintf(name, size, "%*s%s", indent * 2, "", plain);
-        if (ev->kind == EVENT_RETURN)
-            snprintf(detail, detail_size, "%s%s", ruler_duration(d, ev->span->end_ns - ev->span->start_ns, instructions),
-                     ev->span->flags & SPAN_INFERRED_END ? "  end inferred"
-                     : ev->span->flags & SPAN_GAP_END    ? "  ended by a gap"
-                                                         : "");
-        else if (ev->span->flags & SPAN_INFERRED_START)
-            snprintf(detail, detail_size, "start inferred");
-        break;
-    }
-    case EVENT_GAP:
-        snprintf(name, size, "%s", gap_cause_name(ev->gap->cause));
-        snprintf(detail, detail_size, "%s  %s",
-                 ruler_duration(d, ev->gap->end_ns - ev->gap->start_ns, instructions), ev->gap->detail);
-        break;
-    case EVENT_MARK:
-        snprintf(name, size, "%s", ev->mark->detail);
-        break;
-    case EVENT_KINDS:
-        break;
-    }
-}
-
-static void draw_row(const struct event_view *v, struct surface *s, int row, struct rect r, size_t i)
-{
-    const struct event *ev = &v->list.rows.data[i];
-    const struct trace *t = v->m->trace;
-    const bool instructions = trace_info(t)->instructions;
-    uint64_t before = i > 0 ? v->list.rows.data[i - 1].time_ns : ev->time_ns;
-    char time[FMT_MAX], delta[FMT_MAX], tid[24] = "-", depth[24] = "-", name[400], detail[400];
-    bool chosen = i == v->list.chosen;
-    struct style style = {.ink = ev->kind == EVENT_GAP ? ROLE_ERROR : ev->kind == EVENT_MARK ? ROLE_MARK : ROLE_DEFAULT};
-    if (chosen)
-        style = (struct style){ROLE_SELECT, ROLE_SELECT, 0};
-    if (ev->thread != SIZE_MAX)
-        snprintf(tid, sizeof tid, "%d", (int)trace_thread(t, ev->thread)->tid);
-    if (ev->span)
-        snprintf(depth, sizeof depth, "%zu", ev->depth);
-    event_text(v, ev, name, sizeof name, detail, sizeof detail);
-    surface_fill(s, (struct rect){row, r.col, 1, r.cols}, ' ', style);
-    if (chosen)
-        surface_put(s, row, r.col, glyph(v->m->glyphs, GLYPH_POINTER), style);
-    surface_printf(s, row, r.col + 1, r.cols - 1, style, "%16s %10s %7s %-8s %4s ",
-                   ruler_time(time, (int64_t)(ev->time_ns - trace_info(t)->first_ns), 1, instructions),
-                   ruler_duration(delta, ev->time_ns - before, instructions), tid, kind_text(ev), depth);
-    int col = 52, wide = r.cols >= 84 ? r.cols - col - 26 : r.cols - col;
-    if (wide > 0)
-        surface_text(s, row, r.col + col, wide, name, SIZE_MAX, style);
-    if (r.cols >= 84)
-        surface_text(s, row, r.col + col + wide + 1, 25, detail, SIZE_MAX, style);
-}
-
-static void draw_pane(const struct event_view *v, struct surface *s, struct rect r)
-{
-    const struct event *ev = event_list_chosen(&v->list);
-    char title[400], name[400], detail[400], line[900];
-    if (!ev)
-        return;
-    event_text(v, ev, name, sizeof name, detail, sizeof detail);
-    const struct function *f = ev->span ? function_of(v, ev) : NULL;
-    snprintf(title, sizeof title, "%.380s", f ? f->name : name);
-    bar_draw_rule(s, r.row, r.col, r.cols, title, kind_text(ev), v->m->glyphs);
-    if (f) {
-        snprintf(line, sizeof line, "%.400s   %.300s", f->module, detail);
-        surface_text(s, r.row + 1, r.col + 1, r.cols - 1, line, SIZE_MAX, (struct style){0});
-    } else {
-        surface_text(s, r.row + 1, r.col + 1, r.cols - 1, detail, SIZE_MAX, (struct style){0});
-    }
-    surface_printf(s, r.row + 2, r.col + 1, r.cols - 1, (struct style){.ink = ROLE_DIM},
-                   "clock %llu", (unsigned long long)ev->time_ns);
+    return !v->m->trace     ? "No trace is open: 4 says how to get one."
+           : v->list.tired ? "Two million events here do not pass the filter."
+                           : "No events.";
 }
 
 static void draw(void *view, struct surface *s, struct rect r)
@@ -270,32 +175,26 @@ static void draw(void *view, struct surface *s, struct rect r)
     struct event_view *v = view;
     if (r.rows < 3)
         return;
-    int pane = r.rows >= PANE_MIN_ROWS ? PANE_ROWS : 0;
+    int pane = r.rows >= PANE_MIN_ROWS ? EVENT_PANE_ROWS : 0;
     size_t rows = (size_t)(r.rows - 2 - pane);
     if (rows != v->rows) {
         v->rows = rows;
         event_list_move(&v->list, 0, rows);
     }
-    char left[300];
-    snprintf(left, sizeof left, " Filter: %.180s%s", v->filter ? v->filter : "none",
-             v->follow ? "   following the timeline's cursor" : "");
-    surface_text(s, r.row, r.col, r.cols, left, SIZE_MAX, (struct style){0});
-    surface_fill(s, (struct rect){r.row + 1, r.col, 1, r.cols}, ' ',
-                 (struct style){ROLE_HEADER, ROLE_HEADER, 0});
-    surface_text(s, r.row + 1, r.col, r.cols,
-                 "             TIME      DELTA     TID KIND    DEPTH SYMBOL", SIZE_MAX,
-                 (struct style){ROLE_HEADER, ROLE_HEADER, 0});
+    surface_printf(s, r.row, r.col, r.cols, (struct style){0}, " Filter: %s%s",
+                   v->filter ? v->filter : "none",
+                   v->follow ? "   following the timeline's cursor" : "");
     v->head = r.row + 2;
-    for (size_t i = 0; i < v->list.rows.len && i < rows; i++)
-        draw_row(v, s, v->head + (int)i, r, i);
-    if (v->list.rows.len == 0)
-        surface_text(s, v->head, r.col + 1, r.cols - 1,
-                     !v->m->trace     ? "No trace is open: 4 says how to get one."
-                     : v->list.tired ? "Two million events here do not pass the filter."
-                                     : "No events.",
-                     SIZE_MAX, (struct style){.ink = ROLE_DIM});
+    if (v->list.rows.len == 0) {
+        surface_text(s, v->head, r.col + 1, r.cols - 1, why_empty(v), SIZE_MAX,
+                     (struct style){.ink = ROLE_DIM});
+        return;
+    }
+    event_draw_rows(&v->list, v->trace, s, (struct rect){r.row + 1, r.col, (int)rows + 1, r.cols},
+                    v->m->glyphs);
     if (pane)
-        draw_pane(v, s, (struct rect){r.row + r.rows - pane, r.col, pane, r.cols});
+        event_draw_pane(&v->list, v->trace, s,
+                        (struct rect){r.row + r.rows - pane, r.col, pane, r.cols}, v->m->glyphs);
 }
 
 /* ---- Actions ---- */
@@ -391,7 +290,7 @@ static bool copy(struct event_view *v)
 {
     const struct event *ev = event_list_chosen(&v->list);
     if (ev && ev->span)
-        model_copy(v->m, function_of(v, ev)->name);
+        model_copy(v->m, functions_get(trace_functions(v->trace), ev->span->fn)->name);
     return true;
 }
 

@@ -97,6 +97,9 @@ static void draw(void *view, struct surface *s, struct rect r)
     int head = tl_head_rows(r), detail = tl_detail_rows(tl, r);
     tl->at.rows = (struct rect){r.row + head, r.col, r.rows - head - detail, r.cols};
     tl->at.visible = tl->at.rows.rows;
+    if (tl->at.visible != tl->last_visible)
+        tl_scroll_to_selection(tl);
+    tl->last_visible = tl->at.visible;
     tl_draw_head(tl, s, r);
     tl_draw_rows(tl, s, tl->at.rows);
     if (detail > 0)

@@ -1,0 +1,138 @@
+#include "tui/event_draw.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/fmt.h"
+#include "tui/bar.h"
+#include "tui/name.h"
+#include "tui/ruler.h"
+
+#define SYMBOL_COL 52
+#define DETAIL_COLS 26
+
+struct event_text {
+    char name[400], detail[400];
+};
+
+static const struct function *function_of(const struct trace *t, const struct event *ev)
+{
+    return functions_get(trace_functions(t), ev->span->fn);
+}
+
+static const char *kind_text(const struct event *ev)
+{
+    if (ev->kind == EVENT_GAP)
+        return "GAP";
+    if (ev->kind == EVENT_MARK)
+        return ev->mark->kind == MARK_TRIGGER ? "TRIGGER" : mark_kind_name(ev->mark->kind);
+    if (ev->kind == EVENT_CALL && (ev->span->flags & SPAN_TAIL_CALL))
+        return "jump";
+    return event_kind_name(ev->kind);
+}
+
+static void span_text(const struct trace *t, const struct event *ev, int indent, int cols,
+                      struct event_text *out)
+{
+    char plain[300], d[FMT_MAX];
+    const struct span *s = ev->span;
+    name_fit(plain, sizeof plain, function_of(t, ev)->name, cols > indent ? (size_t)(cols - indent) : 1);
+    snprintf(out->name, sizeof out->name, "%*s%s", indent, "", plain);
+    if (ev->kind == EVENT_RETURN)
+        snprintf(out->detail, sizeof out->detail, "%s%s",
+                 ruler_duration(d, s->end_ns - s->start_ns, trace_info(t)->instructions),
+                 s->flags & SPAN_INFERRED_END ? "  end inferred"
+                 : s->flags & SPAN_GAP_END    ? "  ended by a gap"
+                                              : "");
+    else if (s->flags & SPAN_INFERRED_START)
+        snprintf(out->detail, sizeof out->detail, "start inferred");
+}
+
+static void text_of(const struct trace *t, const struct event *ev, int indent, int cols,
+                    struct event_text *out)
+{
+    char d[FMT_MAX];
+    out->name[0] = out->detail[0] = '\0';
+    if (ev->span) {
+        span_text(t, ev, indent, cols, out);
+    } else if (ev->gap) {
+        uint64_t length = ev->gap->end_ns - ev->gap->start_ns;
+        snprintf(out->name, sizeof out->name, "%s", gap_cause_name(ev->gap->cause));
+        snprintf(out->detail, sizeof out->detail, "%s  %s",
+                 ruler_duration(d, length, trace_info(t)->instructions), ev->gap->detail);
+    } else {
+        snprintf(out->name, sizeof out->name, "%s", ev->mark->detail);
+    }
+}
+
+static struct style style_of(const struct event *ev, bool chosen)
+{
+    enum role ink = ev->kind == EVENT_GAP ? ROLE_ERROR : ev->kind == EVENT_MARK ? ROLE_MARK : ROLE_DEFAULT;
+    if (chosen)
+        return (struct style){ROLE_SELECT, ROLE_SELECT, 0};
+    return (struct style){.ink = (uint16_t)ink};
+}
+
+static void draw_row(const struct event_list *l, const struct trace *t, struct surface *s, int row,
+                     struct rect r, size_t i, size_t shallowest)
+{
+    const struct event *ev = &l->rows.data[i];
+    const bool instructions = trace_info(t)->instructions;
+    uint64_t before = i > 0 ? l->rows.data[i - 1].time_ns : ev->time_ns;
+    char time[FMT_MAX], delta[FMT_MAX], tid[24] = "-", depth[24] = "-";
+    struct event_text text;
+    struct style style = style_of(ev, i == l->chosen);
+    int wide = r.cols - SYMBOL_COL;
+    bool detail = wide > DETAIL_COLS + 6;
+    wide -= detail ? DETAIL_COLS : 0;
+    int indent = ev->span ? 2 * (int)(ev->depth - shallowest) : 0;
+    text_of(t, ev, indent > wide / 2 ? wide / 2 : indent, wide, &text);
+    if (ev->thread != SIZE_MAX)
+        snprintf(tid, sizeof tid, "%d", (int)trace_thread(t, ev->thread)->tid);
+    if (ev->span)
+        snprintf(depth, sizeof depth, "%zu", ev->depth);
+    surface_fill(s, (struct rect){row, r.col, 1, r.cols}, ' ', style);
+    surface_printf(s, row, r.col + 1, r.cols - 1, style, "%16s %10s %7s %-8s %4s ",
+                   ruler_time(time, (int64_t)(ev->time_ns - trace_info(t)->first_ns), 1, instructions),
+                   ruler_duration(delta, ev->time_ns - before, instructions), tid, kind_text(ev), depth);
+    if (wide > 0)
+        surface_text(s, row, r.col + SYMBOL_COL, wide, text.name, SIZE_MAX, style);
+    if (detail)
+        surface_text(s, row, r.col + SYMBOL_COL + wide + 1, DETAIL_COLS - 1, text.detail, SIZE_MAX, style);
+}
+
+void event_draw_rows(const struct event_list *l, const struct trace *t, struct surface *s,
+                     struct rect r, const struct glyphs *g)
+{
+    const struct style header = {ROLE_HEADER, ROLE_HEADER, 0};
+    size_t shallowest = SIZE_MAX;
+    surface_fill(s, (struct rect){r.row, r.col, 1, r.cols}, ' ', header);
+    surface_text(s, r.row, r.col, r.cols,
+                 "             TIME      DELTA     TID KIND    DEPTH SYMBOL", SIZE_MAX, header);
+    if (r.cols - SYMBOL_COL > DETAIL_COLS + 6)
+        surface_text(s, r.row, r.col + r.cols - DETAIL_COLS + 1, DETAIL_COLS - 1, "DETAIL", SIZE_MAX, header);
+    for (size_t i = 0; i < l->rows.len; i++)
+        if (l->rows.data[i].span && l->rows.data[i].depth < shallowest)
+            shallowest = l->rows.data[i].depth;
+    for (size_t i = 0; i < l->rows.len && (int)i < r.rows - 1; i++)
+        draw_row(l, t, s, r.row + 1 + (int)i, r, i, shallowest);
+    if (event_list_chosen(l))
+        surface_put(s, r.row + 1 + (int)l->chosen, r.col, glyph(g, GLYPH_POINTER),
+                    style_of(event_list_chosen(l), true));
+}
+
+void event_draw_pane(const struct event_list *l, const struct trace *t, struct surface *s,
+                     struct rect r, const struct glyphs *g)
+{
+    const struct event *ev = event_list_chosen(l);
+    struct event_text text;
+    if (!ev || r.rows < 3)
+        return;
+    text_of(t, ev, 0, r.cols, &text);
+    const struct function *f = ev->span ? function_of(t, ev) : NULL;
+    bar_draw_rule(s, r.row, r.col, r.cols, f ? f->name : text.name, kind_text(ev), g);
+    surface_printf(s, r.row + 1, r.col + 1, r.cols - 1, (struct style){0}, "%s%s%s", f ? f->module : "",
+                   f && text.detail[0] ? "   " : "", text.detail);
+    surface_printf(s, r.row + 2, r.col + 1, r.cols - 1, (struct style){.ink = ROLE_DIM}, "clock %llu",
+                   (unsigned long long)ev->time_ns);
+}
