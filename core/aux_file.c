@@ -251,15 +251,12 @@ int aux_file_carve(struct aux_file *f, const char *src, const char *dst, struct 
         rc = read_head(f, in, src, err);
     if (rc == 0)
         rc = scan(f, in, (uint64_t)st.st_size, &got, src, err);
-    if (rc >= 0 && f->aux.len == old_aux)
-        rc = err_set(err, MTUI_E_NOENT, "perf wrote no AUX data");
-    if (rc >= 0)
+    if (rc >= 0 && got.buffers)
         rc = write_dst(f, old_aux, in, dst, &got.file_bytes, err);
     close(in);
     if (rc < 0) {
         f->aux.len = old_aux; /* what was not written is still new */
-        if (old_scanned)
-            f->scanned = old_scanned;
+        f->scanned = old_scanned ? old_scanned : f->data_offset;
         return rc;
     }
     *out = got;

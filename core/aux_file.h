@@ -25,9 +25,9 @@ struct aux_snapshot {
 
 /* Writes dst: all of src but the AUX data of earlier calls, with the header closed properly, so
  * that any reader of perf.data opens it. dst must not exist; it appears complete (written under
- * another name, renamed). Blocks for the copying: call it from a thread. MTUI_E_NOENT: src holds no
- * AUX data that is new; nothing was written. MTUI_E_FORMAT: src is no perf.data of this kind;
- * MTUI_E_IO, MTUI_E_NOMEM. */
+ * another name, renamed). Blocks for the copying: call it from a thread. Without
+ * AUX data that is new in src nothing is written: 0, and got->buffers is 0. MTUI_E_FORMAT: src is
+ * no perf.data of this kind; MTUI_E_IO, MTUI_E_NOENT, MTUI_E_NOMEM. */
 int aux_file_carve(struct aux_file *f, const char *src, const char *dst, struct aux_snapshot *got,
                    struct err *err);
 

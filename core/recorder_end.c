@@ -171,10 +171,10 @@ static void keep_aux_rest(struct recorder *r)
     struct aux_snapshot got;
     char *probe = xasprintf("%s/rest", r->dir);
     int rc = aux_file_carve(r->aux, r->data, probe, &got, &err);
-    if (rc == 0) {
+    if (rc == 0 && got.buffers) {
         unlink(r->data);
         recorder_keep_file(r, probe, true, NULL);
-    } else if (rc == MTUI_E_NOENT && (is_success(r) || r->numbers)) {
+    } else if (rc == 0 && (is_success(r) || r->numbers)) {
         unlink(r->data);
         if (!r->numbers)
             remove_kcore(r); /* no snapshot shares it */

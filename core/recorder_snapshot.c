@@ -274,12 +274,12 @@ static void carve_done(void *arg)
     }
     pthread_join(c->thread, NULL);
     r->carve = NULL;
-    if (c->rc == 0) {
+    if (c->rc == 0 && c->got.buffers) {
         report(r, r->numbers, r->snap.is_end, c->dst, NULL);
         leave(r);
     } else {
         remove_empty(r, c->dst);
-        if (c->rc != MTUI_E_NOENT)
+        if (c->rc < 0)
             recorder_snapshot_failed(r, c->err.text);
         else if (!ask_again(r))
             recorder_snapshot_failed(r,

@@ -274,6 +274,83 @@ static void freed_early(void **state)
     }
 }
 
+/* ---- every state x every sudden end ---- */
+
+enum fault { PERF_KILLED, TARGET_KILLED, STOP_ASKED };
+
+/* Brings the recording into the state; the fake perf is made to stay there. */
+static void bring_into(struct record_run *run, enum recorder_state state)
+{
+    static const char *const modes[] = {[RECORDER_SPAWNED] = "late-start=60000",
+                                        [RECORDER_PINGED] = "ack-late=300",
+                                        [RECORDER_ENABLED] = "",
+                                        [RECORDER_DISABLED] = "",
+                                        [RECORDER_SNAPSHOT] = "slow-dump=300",
+                                        [RECORDER_STOPPING] = "ack-late=50"};
+    fake_setup(run, modes[state], "6.1.0", false);
+    fake_start(run);
+    if (state == RECORDER_SPAWNED)
+        return;
+    record_wait_state(run, state == RECORDER_PINGED ? RECORDER_PINGED : RECORDER_ENABLED,
+                      FAKE_SOON);
+    if (state == RECORDER_DISABLED)
+        assert_int_equal(recorder_disable(run->recorder, NULL), 0);
+    if (state == RECORDER_SNAPSHOT)
+        assert_int_equal(recorder_snapshot(run->recorder, "key", NULL), 0);
+    if (state == RECORDER_STOPPING)
+        assert_int_equal(recorder_stop(run->recorder, NULL), 0);
+    record_wait_state(run, state, FAKE_SOON);
+}
+
+static void sudden_ends(void **unused)
+{
+    (void)unused;
+    for (int s = RECORDER_SPAWNED; s <= RECORDER_STOPPING; s++) {
+        for (int fault = PERF_KILLED; fault <= STOP_ASKED; fault++) {
+            struct record_run run;
+            if (s == RECORDER_SPAWNED && fault == TARGET_KILLED)
+                continue; /* nobody looks at it yet */
+            bring_into(&run, (enum recorder_state)s);
+            if (fault == PERF_KILLED)
+                kill(record_status(&run).pid, SIGKILL);
+            else if (fault == TARGET_KILLED)
+                kill(run.target, SIGKILL);
+            else
+                recorder_stop(run.recorder, NULL);
+            record_wait_end(&run, FAKE_SOON);
+            /* A second request while stopping is a SIGKILL by our own hand. */
+            bool killed = fault == PERF_KILLED || (s == RECORDER_STOPPING && fault == STOP_ASKED);
+            if (run.ok == killed)
+                fail_msg("state %s, fault %d: \"%s\"", recorder_state_name((enum recorder_state)s),
+                         fault, run.sentence);
+            assert_true(run.sentence[0]);
+            assert_true(run.n_all + run.n_failed <= 2);
+            assert_int_equal(run.n_snapshots + run.n_failed, s == RECORDER_SNAPSHOT);
+            record_teardown(&run);
+        }
+    }
+}
+
+/* A SIGUSR2 that someone else sends to perf: its file is kept like the others and says so, and is
+ * not taken for the snapshot that is asked for next. */
+static void signal_from_outside(void **state)
+{
+    (void)state;
+    struct record_run run;
+    fake_setup(&run, "", "6.1.0", false);
+    fake_start(&run);
+    record_wait_state(&run, RECORDER_ENABLED, FAKE_SOON);
+    kill(record_status(&run).pid, SIGUSR2);
+    record_wait_log(&run, "Dump", FAKE_SOON);
+    recorder_stop(run.recorder, NULL);
+    record_wait_end(&run, FAKE_SOON);
+    assert_true(run.ok);
+    assert_int_equal(run.n_snapshots, 1);
+    assert_int_equal(run.n_end_files, 1);
+    assert_non_null(strstr(run.snapshots[0].remark, "from outside"));
+    record_teardown(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +363,8 @@ int main(void)
         cmocka_unit_test(causes),
         cmocka_unit_test(sigchld_ignored),
         cmocka_unit_test(freed_early),
+        cmocka_unit_test(sudden_ends),
+        cmocka_unit_test(signal_from_outside),
     };
     fake_use();
     return cmocka_run_group_tests(tests, NULL, NULL);
