@@ -10,16 +10,17 @@
 
 struct sample_log {
     VEC(struct sample_event) events;
-    VEC(struct stack_node) nodes;
+    struct stack_tree *stacks;
     VEC(struct sample_thread) threads;
     VEC(struct sample_source) sources;
-    struct hash64 by_call; /* caller << 32 | fn → node */
     struct hash64 by_ids;  /* pid << 32 | tid → thread */
 };
 
 struct sample_log *sample_log_new(void)
 {
-    return xcalloc(1, sizeof(struct sample_log));
+    struct sample_log *l = xcalloc(1, sizeof *l);
+    l->stacks = stack_tree_new();
+    return l;
 }
 
 void sample_log_free(struct sample_log *l)
@@ -31,10 +32,9 @@ void sample_log_free(struct sample_log *l)
     for (size_t i = 0; i < l->sources.len; i++)
         free(l->sources.data[i].name);
     vec_free(&l->events);
-    vec_free(&l->nodes);
+    stack_tree_free(l->stacks);
     vec_free(&l->threads);
     vec_free(&l->sources);
-    hash64_free(&l->by_call);
     hash64_free(&l->by_ids);
     free(l);
 }
@@ -80,17 +80,9 @@ int sample_log_comm(struct sample_log *l, uint32_t thread, const char *comm)
 int sample_log_stack(struct sample_log *l, const fn_id *stack, size_t n, stack_id *out)
 {
     stack_id at = STACK_EMPTY;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t key = (uint64_t)at << 32 | stack[i];
-        uint32_t node = hash64_get(&l->by_call, key);
-        if (node == HASH64_NONE) {
-            node = (uint32_t)l->nodes.len;
-            if (l->nodes.len >= STACK_EMPTY || !hash64_set(&l->by_call, key, node) ||
-                !vec_try_push(&l->nodes, ((struct stack_node){at, stack[i]})))
-                return MTUI_E_NOMEM;
-        }
-        at = node;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (stack_tree_child(l->stacks, at, stack[i], &at) < 0)
+            return MTUI_E_NOMEM;
     *out = at;
     return 0;
 }
@@ -132,14 +124,9 @@ size_t sample_log_source_count(const struct sample_log *l)
     return l->sources.len;
 }
 
-size_t sample_log_stack_count(const struct sample_log *l)
+const struct stack_tree *sample_log_stacks(const struct sample_log *l)
 {
-    return l->nodes.len;
-}
-
-struct stack_node sample_log_node(const struct sample_log *l, stack_id id)
-{
-    return l->nodes.data[id];
+    return l->stacks;
 }
 
 /* ---- Order ----

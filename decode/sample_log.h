@@ -14,15 +14,8 @@
 
 #include "core/err.h"
 #include "decode/functions.h"
+#include "decode/stack_tree.h"
 #include "decode/trace.h"
-
-typedef uint32_t stack_id;
-#define STACK_EMPTY UINT32_MAX
-
-struct stack_node {
-    stack_id caller; /* STACK_EMPTY: outermost */
-    fn_id fn;
-};
 
 enum sample_event_kind {
     SAMPLE_STACK,
@@ -81,8 +74,7 @@ const struct sample_thread *sample_log_thread_at(const struct sample_log *l, uin
 size_t sample_log_thread_count(const struct sample_log *l);
 const struct sample_source *sample_log_source(const struct sample_log *l, size_t i);
 size_t sample_log_source_count(const struct sample_log *l);
-size_t sample_log_stack_count(const struct sample_log *l);
-struct stack_node sample_log_node(const struct sample_log *l, stack_id id);
+const struct stack_tree *sample_log_stacks(const struct sample_log *l);
 
 struct sample_log_account {
     uint64_t samples, without_time, idle, repeated, lost, throttled, not_clock;

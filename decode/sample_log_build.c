@@ -70,7 +70,7 @@ static int put_sample(struct builder *w, const struct sample_event *e, const str
 {
     w->stack.len = 0;
     for (stack_id id = e->stack; id != STACK_EMPTY;) {
-        struct stack_node node = sample_log_node(w->log, id);
+        struct stack_node node = stack_tree_node(sample_log_stacks(w->log), id);
         if (!vec_try_push(&w->stack, node.fn))
             return MTUI_E_NOMEM;
         id = node.caller;

@@ -374,7 +374,7 @@ static void real_sampled_text(void **state)
             if (plus)
                 *plus = '\0';
             assert_int_not_equal(at, STACK_EMPTY);
-            struct stack_node node = sample_log_node(log, at);
+            struct stack_node node = stack_tree_node(sample_log_stacks(log), at);
             const struct function *fn = functions_get(f, node.fn);
             assert_string_equal(fn->name, symbol);
             if (strcmp(module, "[unknown]") == 0 && ip >> 63)
@@ -436,7 +436,7 @@ static void names_and_kinds(void **state)
     assert_true(sample_log_source(log, 0)->clock);
     stack_id id = sample_log_events(log)[0].stack;
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        struct stack_node node = sample_log_node(log, id);
+        struct stack_node node = stack_tree_node(sample_log_stacks(log), id);
         const struct function *fn = functions_get(f, node.fn);
         assert_string_equal(fn->name, want[i].name);
         assert_string_equal(fn->module, want[i].module);

@@ -349,8 +349,8 @@ static void the_log_sorts_and_separates_files(void **state)
     assert_int_equal(sample_log_stack(l, fn, 2, &ab), 0);
     assert_int_equal(sample_log_stack(l, fn, 2, &again), 0);
     assert_int_equal(ab, again);
-    assert_int_equal(sample_log_node(l, ab).caller, a);
-    assert_int_equal(sample_log_stack_count(l), 2);
+    assert_int_equal(stack_tree_node(sample_log_stacks(l), ab).caller, a);
+    assert_int_equal(stack_tree_count(sample_log_stacks(l)), 2);
     const struct sample_event e[] = {
         sample(th, 120, ab), /* out of order */
         sample(th, 100, a),
