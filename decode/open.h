@@ -1,0 +1,88 @@
+/* One entry for everything that opens a recording: `open`, `export`, the screens.
+ *
+ * A path is a snapshot directory (core/snapshot_dir.h), one of its snap-N or a perf.data inside it, a
+ * perf.data of any other origin (a file, or the directory of `perf record --kcore`), text of `perf
+ * script` (plain or gzipped), or "-" for standard input (perf.data in pipe layout, or text). What it is
+ * is told by its first bytes, not by its name.
+ *
+ * Inside a recording of mtui's own, the mappings and files kept at recording time are used first, and the
+ * hits of triggers become marks. Several snapshots opened together are one trace in which nothing goes on
+ * from one to the next. */
+#ifndef MTUI_DECODE_OPEN_H
+#define MTUI_DECODE_OPEN_H
+
+#include <stdatomic.h>
+
+#include "core/loop.h"
+#include "core/snapshot_dir.h"
+#include "decode/pyramid.h"
+#include "decode/sample_log.h"
+#include "decode/trace.h"
+
+#define OPEN_LAST 0 /* the last numbered snapshot; snap-end when there is none */
+#define OPEN_ALL UINT32_MAX
+#define OPEN_END (UINT32_MAX - 1) /* snap-end */
+
+/* From the thread that opens: bytes read of the present file, its size (0: unknown, a pipe), what is
+ * being done ("reading", "building", "indexing"). */
+typedef void open_progress_fn(void *arg, const char *stage, uint64_t done, uint64_t total);
+
+struct open_options {
+    unsigned snapshot;         /* OPEN_LAST, OPEN_ALL, OPEN_END or a number from 1 */
+    const char *symfs;         /* NULL: files are where they were recorded */
+    unsigned threads;          /* for what can be done in parallel; 0: as many as there are CPUs */
+    int stdin_fd;              /* what "-" reads */
+    bool pyramid;              /* build the index that the timeline draws from */
+    const atomic_bool *cancel; /* NULL: none; looked at all the time: MTUI_E_CANCEL */
+    open_progress_fn *progress; /* NULL: none */
+    void *progress_arg;
+};
+
+/* How the names of one module came out (decode/symbolize.h). Bytes from outside. */
+struct open_module {
+    char *name;
+    uint64_t lookups, resolved;
+    char *source; /* NULL: none */
+    char *reason; /* NULL: all resolved */
+};
+
+/* Everything is owned by it. */
+struct recording {
+    struct trace *trace;
+    struct sample_log *samples; /* NULL for exact recordings */
+    struct pyramid *pyramid;    /* NULL when not asked for */
+    struct open_module *modules;
+    size_t nmodules;
+    char **notes; /* sentences for the user, most important first; bytes from outside */
+    size_t nnotes;
+    unsigned *snapshots; /* numbers of those opened, 0 for snap-end; none for other recordings */
+    size_t nsnapshots;
+    struct session_info session; /* zero for other recordings */
+    bool has_session;
+};
+
+/* Blocks; meant for a worker thread. */
+int open_recording(struct recording **out, const char *path, const struct open_options *options,
+                   struct err *err);
+void recording_free(struct recording *r);
+
+/* "last", "all", "end" or a number, as --snapshot takes it. */
+int open_parse_snapshot(const char *s, unsigned *snapshot, struct err *err);
+
+/* ---- In the background ---- */
+
+struct open_job;
+
+/* Runs in the loop's thread at the end: r (now the callee's) or, when it is NULL, err. The job is freed
+ * after it returns. */
+typedef void open_done_fn(void *arg, struct recording *r, const struct err *err);
+
+/* Starts a thread that opens path. options->cancel and options->progress are not used: see below. */
+struct open_job *open_start(struct loop *loop, const char *path, const struct open_options *options,
+                            open_done_fn *done, void *arg);
+/* How far it is; any time before done has run. stage is a constant string. */
+void open_job_progress(struct open_job *job, const char **stage, uint64_t *done, uint64_t *total);
+/* Asks it to stop; done still runs, with MTUI_E_CANCEL (or the result, if it was ready already). */
+void open_job_cancel(struct open_job *job);
+
+#endif

@@ -1,0 +1,144 @@
+/* Text of perf script, plain or gzipped, from a file or a pipe. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "core/fmt.h"
+#include "core/alloc.h"
+#include "decode/open_priv.h"
+#include "decode/text_log.h"
+
+#define CHUNK ((size_t)1 << 20)
+
+struct source {
+    int fd;
+    const unsigned char *first; /* bytes that were read before */
+    size_t nfirst;
+    bool gzip, ended;
+    z_stream z;
+    unsigned char *packed;
+};
+
+static ssize_t read_raw(struct source *s, void *buf, size_t size)
+{
+    if (s->nfirst) {
+        size_t n = s->nfirst < size ? s->nfirst : size;
+        memcpy(buf, s->first, n);
+        s->first += n;
+        s->nfirst -= n;
+        return (ssize_t)n;
+    }
+    ssize_t n;
+    do
+        n = read(s->fd, buf, size);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* Bytes of text; 0 at the end, −1 with a sentence. A damaged or cut gzip file gives what it has. */
+static ssize_t read_text(struct source *s, char *buf, struct open_context *c, const char *name,
+                         struct err *err)
+{
+    if (!s->gzip) {
+        ssize_t n = read_raw(s, buf, CHUNK);
+        return n < 0 ? err_errno(err, errno, "reading %s", name), -1 : n;
+    }
+    s->z.next_out = (unsigned char *)buf;
+    s->z.avail_out = CHUNK;
+    while (!s->ended && s->z.avail_out) {
+        if (s->z.avail_in == 0) {
+            ssize_t n = read_raw(s, s->packed, CHUNK);
+            if (n < 0)
+                return err_errno(err, errno, "reading %s", name), -1;
+            if (n == 0) {
+                open_note(c, "%s ends in the middle of its compressed data", name);
+                s->ended = true;
+                break;
+            }
+            s->z.next_in = s->packed;
+            s->z.avail_in = (uInt)n;
+        }
+        int rc = inflate(&s->z, Z_NO_FLUSH);
+        if (rc == Z_STREAM_END) {
+            s->ended = true;
+        } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
+            open_note(c, "the compressed data of %s is damaged: shown as far as it goes", name);
+            s->ended = true;
+        }
+    }
+    return (ssize_t)(CHUNK - s->z.avail_out);
+}
+
+static int feed_all(struct open_context *c, struct source *s, struct perf_text *p, const char *name,
+                    struct err *err)
+{
+    char *buf = xmalloc(CHUNK);
+    ssize_t n = 0;
+    int rc = 0;
+    while (rc == 0 && (n = read_text(s, buf, c, name, err)) > 0) {
+        c->input_bytes += (uint64_t)n;
+        open_progress(c, "reading", c->input_bytes, 0);
+        rc = perf_text_feed(p, buf, (size_t)n);
+        if (open_cancelled(c))
+            rc = MTUI_E_CANCEL;
+    }
+    if (rc == 0 && n == 0)
+        rc = perf_text_end(p);
+    free(buf);
+    if (n < 0)
+        return MTUI_E_IO;
+    if (rc == MTUI_E_CANCEL)
+        return err_set(err, rc, "cancelled");
+    return rc ? err_set(err, rc, "not enough memory for %s", name) : 0;
+}
+
+static int judge(struct open_context *c, const struct perf_text_counts *n, const char *name,
+                 struct err *err)
+{
+    char a[FMT_MAX], b[FMT_MAX];
+    if (!n->samples && n->branches)
+        return err_set(err, MTUI_E_NOTSUP,
+                       "%s holds %s branches of a hardware trace (Intel PT) as text and no samples: "
+                       "this version shows sampled recordings only",
+                       name, fmt_count(a, n->branches));
+    if (!n->samples && !n->other_events)
+        return err_set(err, MTUI_E_FORMAT,
+                       "%s is neither a perf.data nor text of perf script (%s lines, none of them an "
+                       "event)",
+                       name, fmt_count(a, n->lines));
+    if (n->branches)
+        open_note(c, "%s branch lines of a hardware trace are not shown", fmt_count(a, n->branches));
+    if (n->unknown_lines || n->cut_lines)
+        open_note(c, "partial: %s lines were not understood, the first is line %s: %s",
+                  fmt_count(a, n->unknown_lines + n->cut_lines),
+                  fmt_count(b, n->first_unknown_line), n->first_unknown);
+    open_note(c, "names are those in the text: no file was looked at");
+    return 0;
+}
+
+int open_text(struct open_context *c, int fd, const void *bytes, size_t n, const char *name,
+              struct err *err)
+{
+    struct source s = {.fd = fd, .first = bytes, .nfirst = n};
+    s.gzip = n >= 2 && s.first[0] == 0x1f && s.first[1] == 0x8b;
+    if (s.gzip) {
+        s.packed = xmalloc(CHUNK);
+        if (inflateInit2(&s.z, 15 + 16) != Z_OK) { /* 15 bits of window, gzip only (zlib.h) */
+            free(s.packed);
+            return err_set(err, MTUI_E_NOMEM, "not enough memory to unpack %s", name);
+        }
+    }
+    struct text_log *log = text_log_new(c->functions, c->log);
+    struct perf_text *p = perf_text_new(text_log_event, log);
+    int rc = feed_all(c, &s, p, name, err);
+    if (rc == 0)
+        rc = judge(c, perf_text_counts(p), name, err);
+    perf_text_free(p);
+    text_log_free(log);
+    if (s.gzip)
+        inflateEnd(&s.z);
+    free(s.packed);
+    return rc;
+}
