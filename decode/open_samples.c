@@ -48,13 +48,18 @@ static void add_events(struct reader *r)
     vec_push(&r->events, sample_log_add_event(r->c->log, "unknown", false, 0));
 }
 
+/* Names are those that `perf script` prints, so that both tell the same story of one recording: the
+ * address before the return address for chains unwound from stack copies, the return address itself for
+ * chains recorded by the kernel. */
 static int add_sample(struct reader *r, const struct perf_record *rec, struct sample_event *e)
 {
     const struct callframe *frames = NULL;
     size_t n = callchain_frames(r->chains, rec, &frames);
+    bool unwound = rec->u.sample.stack_len > 0;
     r->stack.len = 0;
     for (size_t i = 0; i < n; i++) {
-        fn_id fn = symbolizer_find(r->symbols, rec->pid, frames[i].lookup_ip, frames[i].mode);
+        uint64_t ip = unwound ? frames[i].lookup_ip : frames[i].ip;
+        fn_id fn = symbolizer_find(r->symbols, rec->pid, ip, frames[i].mode);
         if (!vec_try_push(&r->stack, fn))
             return MTUI_E_NOMEM;
     }
