@@ -106,6 +106,11 @@ check: deps-check
 	$(Q)$(MAKE) --no-print-directory WERROR=1 tests
 	$(Q)MTUI_BUILD=$(abspath $(BUILD)) tests/run.sh $(T)
 
+# Also without a terminal: then the demo runs in batch and prints its function table.
+demo: deps-build
+	$(Q)$(MAKE) --no-print-directory mtui
+	$(Q)./mtui demo
+
 golden: deps-check
 	$(Q)$(MAKE) --no-print-directory WERROR=1 tests
 	$(Q)MTUI_GOLDEN=update MTUI_BUILD=$(abspath $(BUILD)) tests/run.sh $(T)

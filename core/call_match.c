@@ -129,6 +129,8 @@ void call_match_forget(struct call_match *m, pid_t tid)
     size_t from = place(m, tid, 0), to = from;
     while (to < m->threads.len && m->threads.data[to]->tid == tid)
         thread_calls_free(m->threads.data[to++]);
+    if (to == from)
+        return;
     memmove(m->threads.data + from, m->threads.data + to,
             (m->threads.len - to) * sizeof *m->threads.data);
     m->threads.len -= to - from;

@@ -4,7 +4,7 @@
  *   ARMED      it records; hits, keys and requests make snapshots
  *   STOPPING   it was asked to finish, or the target has ended; what is outstanding is written
  *   ENDED      everything that could be kept is in the directory
- *   FAILED     it never got to record, or the recorder died; what was written is kept
+ *   FAILED     it never got to record, or the recorder failed; what was written is kept
  *
  * Nothing here blocks, but that starting resolves the names of triggers (milliseconds for most
  * programs, a second for very big ones). When this process is killed, recorder, probes and everything
@@ -107,7 +107,6 @@ int session_delete(struct session *s, unsigned number, struct err *err);
 struct session_status {
     enum session_state state;
     const char *sentence;       /* ENDED, FAILED: what happened; else NULL */
-    bool ok;                    /* ENDED: nothing went wrong */
     bool too_hot;               /* FAILED because the trigger costs too much; `force` goes on */
     enum plan_recorder recorder;
     const char *recorder_why;   /* a sentence */
@@ -139,7 +138,8 @@ const struct session_snapshot *session_snapshot_at(const struct session *s, size
 /* The time that a decoded snapshot spans, for the estimate of the look-back. */
 void session_note_span(struct session *s, unsigned number, uint64_t span_ns);
 
-/* Newest last. */
+/* Newest last. total: lines ever, the forgotten ones included. */
+uint64_t session_log_total(const struct session *s);
 size_t session_log_count(const struct session *s);
 struct session_line session_log_at(const struct session *s, size_t i);
 size_t session_hit_count(const struct session *s);

@@ -49,6 +49,7 @@ struct session {
     uint64_t started_ns, armed_ns, ended_ns;  /* loop clock */
     int64_t started_unix_ns;
     uint64_t probed_ns;                       /* loop clock: the triggers were armed */
+    uint64_t probed_cpu_ns;                   /* what the targets had run by then */
     uint64_t anchor_perf_ns;                  /* perf's clock and the wall clock at one moment */
     int64_t anchor_unix_ns;
     int duration_timer, hot_timer, notify_timer, end_timer, maps_timer;
@@ -66,6 +67,7 @@ struct session {
     size_t hit_first;
     VEC(struct log_line) log;         /* at most SESSION_LOG_LINES, then log_first moves */
     size_t log_first;
+    uint64_t log_total;
     VEC(struct capture_due) due;
     uint64_t last_capture_ns;         /* loop clock */
 

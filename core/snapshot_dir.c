@@ -115,6 +115,37 @@ static unsigned snap_number(const char *name)
     return fmt_parse_u64(name + 5, 1, UINT_MAX - 1, &n, NULL) == 0 ? (unsigned)n : 0;
 }
 
+int snapshot_dir_create_unnamed(struct snapshot_dir **out, const char *root, struct err *err)
+{
+    char *path = xasprintf("%s/.new-XXXXXX", root);
+    int rc = make_parents(path, err);
+    if (rc == 0 && !mkdtemp(path))
+        rc = err_errno(err, errno, "cannot make a directory in %s", root);
+    if (rc == 0)
+        *out = new_dir(path, true);
+    free(path);
+    return rc;
+}
+
+int snapshot_dir_name(struct snapshot_dir *d, const char *root, const char *comm, pid_t pid,
+                      int64_t now_unix_s, struct err *err)
+{
+    struct snapshot_dir *named;
+    int rc = snapshot_dir_create(&named, root, comm, pid, now_unix_s, err);
+    if (rc < 0)
+        return rc;
+    /* rename(2) puts a directory into the place of an empty one: the name stays ours throughout. */
+    if (rename(d->path, named->path) < 0) {
+        rc = err_errno(err, errno, "cannot rename %s", d->path);
+        rmdir(named->path);
+    } else {
+        free(d->path);
+        d->path = xstrdup(named->path);
+    }
+    snapshot_dir_close(named);
+    return rc;
+}
+
 static char *snap_path(const char *dir, unsigned number)
 {
     return number ? xasprintf("%s/snap-%u", dir, number) : xasprintf("%s/snap-end", dir);

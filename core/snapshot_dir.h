@@ -79,6 +79,12 @@ void snapshot_dir_comm(char out[65], const char *comm);
  * that starts at now_unix_s (local time in the name). */
 int snapshot_dir_create(struct snapshot_dir **out, const char *root, const char *comm, pid_t pid,
                         int64_t now_unix_s, struct err *err);
+/* For a program that has no pid yet: a directory below root with a passing name, which
+ * snapshot_dir_name changes into what snapshot_dir_create would have given. Files in it stay open. */
+int snapshot_dir_create_unnamed(struct snapshot_dir **out, const char *root, struct err *err);
+int snapshot_dir_name(struct snapshot_dir *d, const char *root, const char *comm, pid_t pid,
+                      int64_t now_unix_s, struct err *err);
+
 /* Takes path, made (mode 0700) when it does not exist; MTUI_E_STATE when it holds a recording. Other
  * files in it are left alone, and so is the mode of a directory that was there before. */
 int snapshot_dir_create_at(struct snapshot_dir **out, const char *path, struct err *err);

@@ -121,6 +121,27 @@ static void test_names_are_never_reused(void **state)
     free(root);
 }
 
+static void test_named_later(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct snapshot_dir *d;
+    char *root = xasprintf("%s/r", tmp), *taken = xasprintf("%s/x-7-20261129-141110", root);
+    mkdir(root, 0700);
+    mkdir(taken, 0700);
+    assert_int_equal(snapshot_dir_create_unnamed(&d, root, &err), 0);
+    assert_int_equal(mode_of(snapshot_dir_path(d)), 0700);
+    put_file(snapshot_dir_path(d), "output", "hello");
+    assert_int_equal(snapshot_dir_name(d, root, "x", 7, 1795961470, &err), 0);
+    assert_string_equal(strrchr(snapshot_dir_path(d), '/') + 1, "x-7-20261129-141110-2");
+    char *output = xasprintf("%s/output", snapshot_dir_path(d));
+    assert_int_equal(access(output, F_OK), 0);
+    snapshot_dir_close(d);
+    free(output);
+    free(taken);
+    free(root);
+}
+
 static void test_given_directory(void **state)
 {
     (void)state;
@@ -355,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_root),
         cmocka_unit_test(test_comm),
         cmocka_unit_test_setup_teardown(test_names_are_never_reused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_named_later, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_given_directory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_check, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_list_and_delete, set_up, tear_down),

@@ -1,61 +1,80 @@
-#include <getopt.h>
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "core/loop.h"
-#include "tui/app.h"
+#include "tui/cmd.h"
+#include "tui/cmd_screen.h"
+#include "tui/demo_program.h"
 #include "tui/doc.h"
 #include "tui/theme.h"
 
-static void print_options(FILE *out)
+static int check_theme(const char *path)
 {
-    fputs(".SH SYNOPSIS\n.B mtui\n[\\-\\-script FILE] [\\-\\-theme NAME] [\\-\\-glyphs TIER] "
-          "[\\-\\-color TIER] [\\-\\-check\\-theme FILE]\n",
-          out);
+    struct err err;
+    int bad = theme_check(path, stdout, &err);
+    if (bad < 0)
+        return cmd_fail(&err);
+    return bad != 0;
+}
+
+/* What session.ini will say that was typed. */
+static char *quote_command_line(int argc, char **argv)
+{
+    struct plan_argv words = {0};
+    for (int i = 0; i < argc; i++)
+        plan_argv_add(&words, argv[i]);
+    char *text = plan_format_command(&words);
+    plan_argv_free(&words);
+    return text;
+}
+
+static int run(struct cli *c)
+{
+    switch (c->command) {
+    case CLI_RUN:
+    case CLI_ATTACH:
+        return cmd_record(c);
+    case CLI_OPEN:
+        return cmd_screen(c);
+    case CLI_EXPORT:
+        return cmd_export(c);
+    case CLI_DOCTOR:
+        return cmd_doctor(c);
+    case CLI_DEMO:
+        return cmd_demo(c);
+    case CLI_DEMO_PROGRAM:
+        return demo_program(DEMO_REQUESTS, DEMO_SCALE_SAMPLE);
+    case CLI_HOME:
+    case CLI_COMMANDS:
+        break;
+    }
+    return cmd_screen(c);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strcmp(argv[1], "--doc") == 0)
-        return doc_main(argv[2], print_options);
-    static const struct option names[] = {
-        {"script", required_argument, NULL, 's'}, {"theme", required_argument, NULL, 't'},
-        {"glyphs", required_argument, NULL, 'g'}, {"color", required_argument, NULL, 'c'},
-        {"check-theme", required_argument, NULL, 'k'}, {"version", no_argument, NULL, 'v'},
-        {0}};
-    struct tui_options options = {.script = NULL};
-    struct err err = {0};
+    struct cli c;
+    struct err err;
+    int status;
     setlocale(LC_ALL, "");
-    for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
-        switch (c) {
-        case 's':
-            options.script = optarg;
-            break;
-        case 't':
-            options.theme = optarg;
-            break;
-        case 'g':
-            options.glyphs = optarg;
-            break;
-        case 'c':
-            options.color = optarg;
-            break;
-        case 'k': {
-            int bad = theme_check(optarg, stdout, &err);
-            if (bad < 0)
-                fprintf(stderr, "mtui: %s\n", err.text);
-            return bad != 0;
-        }
-        case 'v':
-            puts("mtui " MTUI_VERSION);
-            return 0;
-        default:
-            return 2;
-        }
+    if (argc == 3 && strcmp(argv[1], "--doc") == 0) /* for `make doc` and `make check` */
+        return doc_main(argv[2], cli_print_man);
+    if (cli_parse(&c, argc, argv, &err) < 0) {
+        fprintf(stderr, "mtui: %s\n", err.text);
+        status = 2;
+    } else if (c.help) {
+        cli_print_help(stdout, c.command);
+        status = 0;
+    } else if (c.version) {
+        puts("mtui " MTUI_VERSION);
+        status = 0;
+    } else if (c.check_theme) {
+        status = check_theme(c.check_theme);
+    } else {
+        c.setup.command_line = quote_command_line(argc, argv);
+        status = run(&c);
     }
-    options.loop = loop_new();
-    int status = tui_main(&options);
-    loop_free(options.loop);
+    cli_free(&c);
     return status;
 }

@@ -21,6 +21,7 @@ struct glyphs;
 struct theme;
 struct capabilities;
 struct session;
+struct session_setup;
 struct trace;
 
 struct model_target {
@@ -71,6 +72,10 @@ struct model {
     const struct glyphs *glyphs; /* of the tier in use; changes with MODEL_SETTINGS */
     const struct theme *theme;
     const struct capabilities *caps; /* NULL until they are known */
+
+    /* What the command line asked to record, or NULL. The Record screen takes it once and starts as soon as
+     * the machine is known. */
+    const struct session_setup *preset;
 
     struct model_target target;
     VEC(char *) triggers;     /* in the grammar of `-t`: SYMBOL, SYMBOL@return, FILE:LINE, … */

@@ -3,10 +3,12 @@
 #include "tui/v_event.h"
 #include "tui/v_function.h"
 #include "tui/v_process.h"
+#include "tui/v_record.h"
 #include "tui/v_timeline.h"
 
 const struct view_ops *const screens[] = {
     &view_process,
+    &view_record,
     &view_timeline,
     &view_function,
     &view_event,

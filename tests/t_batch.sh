@@ -1,0 +1,187 @@
+#!/bin/sh
+# The whole job without a terminal, with the real perf: record by a trigger, read it back, refuse what
+# cannot work, and leave nothing behind when perf, the target or mtui is killed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+: "${MTUI_BUILD:=$PWD/build/release}"
+mtui=$MTUI_BUILD/mtui
+tool=$MTUI_BUILD/tests/batch_target
+tmp=$(mktemp -d) || exit 1
+export XDG_STATE_HOME=$tmp/state
+passed=0 failed=0 skipped=0 targets=''
+
+clean() {
+    for p in $targets; do kill -9 "$p" 2>/dev/null; done
+    rm -rf "$tmp"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+ok() { passed=$((passed + 1)); }
+bad() {
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+    [ ! -s "$tmp/err" ] || sed 's/^/    stderr: /' "$tmp/err"
+}
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    if "$@"; then ok; else bad "$name"; fi
+}
+wait_for() { # SECONDS COMMAND...: until it succeeds
+    deadline=$(($(date +%s) + $1))
+    shift
+    until "$@" 2>/dev/null; do
+        [ "$(date +%s)" -lt "$deadline" ] || return 1
+        read -r _ <"$tmp/tick" # a writer below makes one line every 20 ms
+    done
+}
+# A clock to wait on without sleep(1) in a busy loop.
+mkfifo "$tmp/tick"
+(while :; do echo; sleep 0.02; done >"$tmp/tick") 2>/dev/null &
+ticker=$!
+exec 8<"$tmp/tick"
+targets="$targets $ticker"
+
+start_target() { # its pid in $target
+    mkfifo "$tmp/in.$1"
+    "$tool" <"$tmp/in.$1" >"$tmp/out.$1" &
+    target=$!
+    eval "exec 7>\"$tmp/in.$1\""
+    targets="$targets $target"
+    wait_for 10 grep -q serving "$tmp/out.$1"
+}
+alive() { kill -0 "$1" 2>/dev/null && [ "$(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat")" != Z ]; }
+gone() { ! alive "$1"; }
+threads_run() { # no thread of the process is stopped
+    ! grep -qs '^State:.*[Tt] (' "/proc/$1"/task/*/status
+}
+# perf processes that attach to the target
+perfs_of() { pgrep -f "record .*-p $1( |\$)" || true; }
+no_perf_of() { [ -z "$(perfs_of "$1")" ]; }
+
+if ! "$mtui" doctor >"$tmp/doctor" 2>&1; then
+    bad 'mtui doctor fails'
+    cat "$tmp/doctor"
+fi
+if ! perf record -q -e cpu-clock -o "$tmp/try.data" true >/dev/null 2>&1; then
+    echo "SKIPPED: perf does not record here"
+    echo '0 passed, 0 failed, 1 skipped'
+    exit 0
+fi
+
+start_target a
+pid=$target
+
+# 1. A trigger, a snapshot, and the names in it.
+if "$mtui" attach -p "$pid" -t handle_request --batch -o "$tmp/one" >"$tmp/out" 2>"$tmp/err" </dev/null; then
+    ok
+else
+    bad "attach -t handle_request: exit $?"
+fi
+check 'stdout is the directory alone' [ "$(cat "$tmp/out")" = "$tmp/one" ]
+check 'a snapshot' [ -f "$tmp/one/snap-1/perf.data" ]
+check 'mode 0700' [ "$(stat -c %a "$tmp/one")" = 700 ]
+check 'the hit is written down' grep -qP '^\d+\t\d+\thandle_request\t[0-9a-f]+\t[0-9a-f]+\tf4240\t0\t1$' "$tmp/one/hits.tsv"
+"$mtui" export -f functions "$tmp/one" >"$tmp/functions" 2>"$tmp/err" </dev/null || bad "export: exit $?"
+check 'export names the function' grep -qP '\thandle_request\t' "$tmp/functions"
+check 'and its callee' grep -qP '\tcompute\t' "$tmp/functions"
+"$mtui" export -f marks "$tmp/one" >"$tmp/marks" 2>"$tmp/err" </dev/null || bad "export marks: exit $?"
+check 'the hit is a mark' grep -qP '\ttrigger\t.*handle_request' "$tmp/marks"
+check 'the target runs on' alive "$pid"
+check 'unstopped' threads_run "$pid"
+check 'no perf is left' no_perf_of "$pid"
+
+# 2. Never over an earlier one.
+"$mtui" attach -p "$pid" -t handle_request --batch -o "$tmp/one" >"$tmp/out" 2>"$tmp/err" </dev/null
+check 'a second recording into the same directory: exit 1' [ $? -eq 1 ]
+check 'nothing on stdout' [ ! -s "$tmp/out" ]
+check 'and a sentence' grep -q 'holds a recording already' "$tmp/err"
+
+# 3. A misspelt function.
+"$mtui" attach -p "$pid" -t handle_reqest --batch -o "$tmp/none" >"$tmp/out" 2>"$tmp/err" </dev/null
+check 'misspelt: exit 1' [ $? -eq 1 ]
+check 'the nearest name' grep -q 'handle_request' "$tmp/err"
+check 'nothing is left of it' [ ! -e "$tmp/none" ]
+
+# 4. Wrong usage.
+"$mtui" attach -p "$pid" --btach >"$tmp/out" 2>"$tmp/err" </dev/null
+check 'usage: exit 2' [ $? -eq 2 ]
+check 'one line, with the option meant' [ "$(grep -c -e '--batch' "$tmp/err")" = 1 ]
+"$mtui" attach -p 1 -r pt --print >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--print: exit $?"
+check 'the command is shown' grep -q 'perf record .*intel_pt/.*/u.* --snapshot.* -p 1' "$tmp/out"
+
+# 5. Ring mode: Ctrl-C finishes first. The directory is named after the program.
+"$mtui" attach -p "$pid" --batch >"$tmp/out" 2>"$tmp/err" </dev/null &
+job=$!
+wait_for 20 grep -q recording "$tmp/err" || bad 'ring mode does not arm'
+kill -INT $job
+wait $job
+check 'SIGINT: exit 0' [ $? -eq 0 ]
+dir=$(cat "$tmp/out")
+case $dir in
+"$tmp/state/mtui/batch_target-$pid-"*) ok ;;
+*) bad "directory $dir" ;;
+esac
+check 'a snapshot at the end' [ -f "$dir/snap-1/perf.data" ]
+
+# 6. JSON lines, two snapshots, a duration.
+"$mtui" attach -p "$pid" -t handle_request --max-snapshots 2 --duration 30s --batch --json -o "$tmp/json" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--json: exit $?"
+check 'two lines' [ "$(grep -c '^{"snapshot":[12],"dir":".*","trigger":"handle_request","tid":[0-9]*,.*}$' "$tmp/out")" = 2 ]
+"$mtui" attach -p "$pid" --mode trigger --duration 300ms --batch -o "$tmp/dur" >"$tmp/out" 2>"$tmp/err" </dev/null
+check 'no snapshot in time: exit 1' [ $? -eq 1 ]
+
+# 7. run: the program's stdout goes to stderr; a short program is seen whole.
+"$mtui" run --batch --mode whole -o "$tmp/run" -- "$tool" quick >"$tmp/out" 2>"$tmp/err" </dev/null || bad "run: exit $?"
+check 'stdout is the directory alone' [ "$(cat "$tmp/out")" = "$tmp/run" ]
+check 'its output' grep -q serving "$tmp/err"
+"$mtui" export -f functions "$tmp/run" >"$tmp/functions" 2>"$tmp/err" </dev/null || bad "export of run: exit $?"
+check 'its functions' grep -qP '\thandle_request\t' "$tmp/functions"
+"$mtui" run --batch -t handle_request -o "$tmp/run2" -- "$tool" quick >"$tmp/out" 2>"$tmp/err" </dev/null || bad "run -t: exit $?"
+check 'a trigger before the program exists' grep -qP '\thandle_request\t' "$tmp/run2/hits.tsv"
+"$mtui" run --batch -o "$tmp/run3" -- "$tmp/no-such-program" >"$tmp/out" 2>"$tmp/err" </dev/null
+check 'no such program: exit 1' [ $? -eq 1 ]
+check 'and it is named' grep -q 'no-such-program' "$tmp/err"
+
+# 8. kill -9 of perf: said, and what was written is kept.
+"$mtui" attach -p "$pid" --mode trigger --batch -o "$tmp/k1" >"$tmp/out" 2>"$tmp/err" </dev/null &
+job=$!
+wait_for 20 grep -q recording "$tmp/err" || bad 'does not arm'
+kill -9 $(perfs_of "$pid")
+wait $job
+check 'perf killed: exit 1' [ $? -eq 1 ]
+check 'and said' grep -qi 'perf' "$tmp/err"
+check 'the target runs on' alive "$pid"
+
+# 9. kill -9 of mtui: perf goes too, the target runs on, no probe is left.
+"$mtui" attach -p "$pid" -t handle_request --hits 1000000 --batch -o "$tmp/k2" >"$tmp/out" 2>"$tmp/err" </dev/null &
+job=$!
+wait_for 20 grep -q recording "$tmp/err" || bad 'does not arm'
+kill -9 $job
+wait $job 2>/dev/null
+check 'perf ends' wait_for 10 no_perf_of "$pid"
+check 'the target runs on' alive "$pid"
+check 'unstopped' threads_run "$pid"
+[ ! -r /sys/kernel/tracing/uprobe_events ] || check 'no uprobe is left' [ ! -s /sys/kernel/tracing/uprobe_events ]
+check 'nothing of ours is open in the target' sh -c "! ls -l /proc/$pid/fd | grep -q perf"
+
+# 10. kill -9 of the target, after a snapshot: its names are still there.
+start_target b
+"$mtui" attach -p "$target" -t handle_request --max-snapshots 1000 --hold-off 1h --batch -o "$tmp/k3" >"$tmp/out" 2>"$tmp/err" </dev/null &
+job=$!
+wait_for 20 test -f "$tmp/k3/snap-1/perf.data" || bad 'no snapshot'
+kill -9 "$target"
+wait $job
+check 'target killed: the snapshot counts' [ $? -eq 0 ]
+check 'the directory' [ "$(cat "$tmp/out")" = "$tmp/k3" ]
+"$mtui" export -f functions "$tmp/k3" --snapshot 1 >"$tmp/functions" 2>"$tmp/err" </dev/null || bad "export: exit $?"
+check 'a dead program still has its names' grep -qP '\thandle_request\t' "$tmp/functions"
+
+# 11. The demo.
+"$mtui" demo -o "$tmp/demo" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "demo: exit $?"
+check 'the function table' grep -q 'render_block' "$tmp/out"
+check 'where it lies' grep -q "$tmp/demo" "$tmp/out"
+
+exec 7>&-
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

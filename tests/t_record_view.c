@@ -1,0 +1,297 @@
+/* The Record screen against a fake perf: what each pane shows in each state, keys, questions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/session.h"
+#include "tests/lib_golden.h"
+#include "tests/lib_run.h"
+#include "tui/glyph.h"
+#include "tui/model.h"
+#include "tui/settings.h"
+#include "tui/theme.h"
+#include "tui/v_record.h"
+
+#define SOON 30.0
+
+struct bench {
+    struct loop *loop;
+    struct settings *settings;
+    struct model *m;
+    void *view;
+    struct surface *s;
+    struct capabilities *caps;
+    struct run_child target;
+    char *tmp;
+    const char *wanted;
+};
+
+static void set_up(struct bench *b, const char *fake_modes, int rows, int cols)
+{
+    memset(b, 0, sizeof *b);
+    b->tmp = run_temp_dir();
+    char *fake = run_tool("fakeperf"), *busy = run_tool("target_busy");
+    setenv("MTUI_PERF", fake, 1);
+    setenv("FAKEPERF", fake_modes, 1);
+    setenv("XDG_STATE_HOME", b->tmp, 1);
+    setenv("TZ", "UTC", 1);
+    b->loop = loop_new();
+    b->settings = settings_new();
+    b->m = model_new(b->loop, b->settings);
+    b->m->glyphs = glyphs_of(GLYPHS_ASCII);
+    b->caps = xcalloc(1, sizeof *b->caps);
+    b->caps->cpus_online = 8;
+    snprintf(b->caps->line[CAP_INTEL_PT].reason, 64, "the kernel has no intel_pt PMU");
+    b->m->caps = b->caps;
+    b->target = run_start((char *[]){busy, NULL});
+    b->view = v_record.create(b->m);
+    b->s = surface_new(rows, cols);
+    surface_set_replacement(b->s, '?', false);
+    free(fake);
+    free(busy);
+}
+
+static void tear_down(struct bench *b)
+{
+    v_record.destroy(b->view);
+    surface_free(b->s);
+    model_free(b->m);
+    settings_free(b->settings);
+    loop_free(b->loop);
+    run_kill(&b->target);
+    free(b->caps);
+    run_remove_tree(b->tmp);
+    free(b->tmp);
+}
+
+static void draw(struct bench *b)
+{
+    struct rect r = {1, 0, surface_rows(b->s) - 3, surface_cols(b->s)};
+    surface_clear(b->s);
+    v_record.draw(b->view, b->s, r);
+}
+
+static bool shows(void *arg)
+{
+    struct bench *b = arg;
+    loop_run_once(b->loop, 10000000);
+    draw(b);
+    return golden_find(b->s, b->wanted);
+}
+
+static void wait_text(struct bench *b, const char *text)
+{
+    b->wanted = text;
+    if (run_until(shows, b, SOON))
+        return;
+    char *dump = golden_dump(b->s, "what was shown");
+    print_error("%s", dump);
+    free(dump);
+    fail_msg("\"%s\" does not come", text);
+}
+
+static bool has_snapshot(void *arg)
+{
+    struct bench *b = arg;
+    loop_run_once(b->loop, 10000000);
+    return v_record.condition(b->view, "snapshots", "1") == 1;
+}
+
+/* One row that begins with the one text (behind the pointer) and has the other. */
+static bool row_with(struct bench *b, const char *start, const char *text)
+{
+    bool found = false;
+    for (int i = 0; i < surface_rows(b->s); i++) {
+        char *row = golden_row(b->s, i);
+        found |= strlen(row) > 1 && !strncmp(row + 1, start + 1, strlen(start) - 1) && strstr(row, text);
+        free(row);
+    }
+    return found;
+}
+
+static void choose_target(struct bench *b)
+{
+    model_set_target(b->m, b->target.pid, 0, "target_busy");
+}
+
+static void act(struct bench *b, enum action a)
+{
+    assert_true(v_record.action(b->view, a, NULL));
+}
+
+static void test_idle(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, "", 30, 100);
+    draw(&b);
+    golden_check(b.s, "record_idle", "record_idle  100x30 tier=ascii no target");
+    model_set_target(b.m, 4711, 0, "demo-server");
+    model_add_trigger(b.m, "handle_request");
+    assert_true(v_record.action(b.view, ACT_OPTIONS,
+                                "--max-snapshots 10 --duration 5m --slower-than 2ms -s 3M --freq 999 -t f"));
+    assert_true(v_record.action(b.view, ACT_MODE, "trigger"));
+    draw(&b);
+    golden_check(b.s, "record_plan", "record_plan  100x30 tier=ascii target and options");
+    tear_down(&b);
+}
+
+static void test_small(void **state)
+{
+    (void)state;
+    for (int rows = 0; rows <= 30; rows += 3) {
+        struct bench b;
+        set_up(&b, "", rows + 3, 20 + rows * 2);
+        draw(&b);
+        act(&b, ACT_PANE_NEXT);
+        draw(&b);
+        act(&b, ACT_LOG);
+        draw(&b);
+        tear_down(&b);
+    }
+}
+
+static void test_recording(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, "", 30, 100);
+    choose_target(&b);
+    act(&b, ACT_START_STOP);
+    assert_true(b.m->recording);
+    wait_text(&b, "[ENABLED]");
+    wait_text(&b, "perf pid");
+    wait_text(&b, "armed");
+    char out[256] = "";
+    v_record.state(b.view, out, sizeof out);
+    assert_non_null(strstr(out, "REC 00:00:"));
+    act(&b, ACT_SNAPSHOT);
+    assert_true(run_until(has_snapshot, &b, SOON));
+    draw(&b);
+    assert_true(row_with(&b, "    1 ", " key "));
+    assert_int_equal(v_record.condition(b.view, "snapshots", "2"), 0);
+    assert_int_equal(v_record.condition(b.view, "nonsense", ""), -1);
+
+    /* The plan cannot be edited now, and that is said. */
+    act(&b, ACT_MODE);
+    assert_non_null(strstr(b.m->say, "not while recording"));
+
+    /* Quitting asks; no goes on. */
+    act(&b, ACT_QUIT);
+    assert_non_null(b.m->want.question);
+    b.m->want.answer(b.m->want.answer_arg, false);
+    assert_true(b.m->recording);
+    assert_false(b.m->want.quit);
+
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "[ENDED]");
+    wait_text(&b, "stopped, as asked for");
+    assert_false(b.m->recording);
+    assert_int_equal(v_record.condition(b.view, "ended", ""), 1);
+
+    /* Deleting asks, and does it. */
+    act(&b, ACT_FIRST);
+    act(&b, ACT_DELETE_SNAPSHOT);
+    assert_non_null(strstr(b.m->want.question, "snapshot 1"));
+    b.m->want.answer(b.m->want.answer_arg, true);
+    wait_text(&b, "deleted");
+
+    /* A second recording in the same run. */
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "[ENABLED]");
+    act(&b, ACT_QUIT);
+    b.m->want.answer(b.m->want.answer_arg, true);
+    wait_text(&b, "[ENDED]");
+    assert_true(b.m->want.quit);
+    tear_down(&b);
+}
+
+static void test_perf_dies(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, "", 30, 100);
+    choose_target(&b);
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "[ENABLED]");
+    struct session_status st;
+    wait_text(&b, "armed");
+    session_get_status(b.m->session, &st);
+    kill(st.rec.pid, SIGKILL);
+    wait_text(&b, "[FAILED]");
+    assert_false(b.m->recording);
+    assert_int_equal(b.m->say_severity, SAY_ERROR);
+    assert_true(b.m->say[0] != '\0');
+    tear_down(&b);
+}
+
+static void test_refusal_is_said(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, "", 30, 100);
+    act(&b, ACT_START_STOP); /* no process */
+    assert_false(b.m->recording);
+    assert_non_null(strstr(b.m->say, "no process"));
+    act(&b, ACT_SNAPSHOT);
+    assert_non_null(strstr(b.m->say, "Space starts"));
+    choose_target(&b);
+    model_add_trigger(b.m, "no_such_function_anywhere");
+    act(&b, ACT_START_STOP);
+    assert_false(b.m->recording);
+    assert_int_equal(b.m->say_severity, SAY_ERROR);
+    /* The pid means another process by now. */
+    model_clear_triggers(b.m);
+    model_set_target(b.m, b.target.pid, 1, "target_busy");
+    act(&b, ACT_START_STOP);
+    assert_non_null(strstr(b.m->say, "has ended"));
+    tear_down(&b);
+}
+
+static void test_prompts(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, "", 30, 100);
+    model_add_trigger(b.m, "main");
+    model_add_trigger(b.m, "ns::f(int, char)");
+    act(&b, ACT_TRIGGERS);
+    assert_string_equal(b.m->want.prompt_initial, "main \"ns::f(int, char)\"");
+    b.m->want.line(b.m->want.line_arg, "\"ns::f(int, char)\" g@return");
+    assert_int_equal(b.m->triggers.len, 2);
+    assert_string_equal(b.m->triggers.data[0], "ns::f(int, char)");
+    assert_string_equal(b.m->triggers.data[1], "g@return");
+    act(&b, ACT_TRIGGERS);
+    b.m->want.line(b.m->want.line_arg, "/(/"); /* no regex: nothing changes */
+    assert_int_equal(b.m->triggers.len, 2);
+    assert_int_equal(b.m->say_severity, SAY_ERROR);
+    act(&b, ACT_BUFFER);
+    b.m->want.line(b.m->want.line_arg, "8M");
+    act(&b, ACT_OPTIONS);
+    assert_non_null(strstr(b.m->want.prompt_initial, "--size 8388608"));
+    b.m->want.line(b.m->want.line_arg, "--freqq 7");
+    assert_non_null(strstr(b.m->say, "--freq?"));
+    act(&b, ACT_COPY);
+    assert_non_null(strstr(b.m->want.copy, "mtui attach --batch"));
+    assert_non_null(strstr(b.m->want.copy, "-t 'ns::f(int, char)' -t g@return --size 8388608"));
+    tear_down(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_idle),      cmocka_unit_test(test_small),
+        cmocka_unit_test(test_recording), cmocka_unit_test(test_perf_dies),
+        cmocka_unit_test(test_refusal_is_said), cmocka_unit_test(test_prompts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,45 @@
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/utf8.h"
+#include "decode/export.h"
+#include "decode/open.h"
+#include "tui/cmd.h"
+#include "tui/cmd_open.h"
+#include "tui/cmd_signals.h"
+
+/* What could not be read or named: said, but no failure. */
+static void say_notes(const struct recording *r)
+{
+    char clean[1024];
+    for (size_t i = 0; i < r->nnotes; i++) {
+        utf8_escape(clean, sizeof clean, r->notes[i], strlen(r->notes[i]));
+        fprintf(stderr, "mtui: note: %s\n", clean);
+    }
+}
+
+int cmd_export(struct cli *c)
+{
+    struct err err;
+    struct recording *r;
+    struct open_options open = {
+        .snapshot = cmd_open_snapshot(c),
+        .symfs = c->symfs,
+        .threads = c->threads,
+        .stdin_fd = STDIN_FILENO,
+    };
+    struct export_options options = {.tid = c->tid, .workers = c->threads};
+    cmd_catch_pipe();
+    if (export_parse_format(c->format, &options.format, &err) < 0 ||
+        (c->range && export_parse_range(c->range, &options, &err) < 0)) {
+        cmd_fail(&err);
+        return 2;
+    }
+    if (open_recording(&r, c->path, &open, &err) < 0)
+        return cmd_fail(&err);
+    say_notes(r);
+    int rc = export_to_path(c->output ? c->output : "-", r->trace, r->samples, &options, &err);
+    recording_free(r);
+    return rc < 0 ? cmd_fail(&err) : 0;
+}
