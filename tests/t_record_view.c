@@ -53,7 +53,7 @@ static void set_up(struct bench *b, const char *fake_modes, int rows, int cols)
     snprintf(b->caps->line[CAP_INTEL_PT].reason, 64, "the kernel has no intel_pt PMU");
     b->m->caps = b->caps;
     b->target = run_start((char *[]){busy, NULL});
-    b->view = v_record.create(b->m);
+    b->view = view_record.create(b->m);
     b->s = surface_new(rows, cols);
     surface_set_replacement(b->s, '?', false);
     free(fake);
@@ -62,7 +62,7 @@ static void set_up(struct bench *b, const char *fake_modes, int rows, int cols)
 
 static void tear_down(struct bench *b)
 {
-    v_record.destroy(b->view);
+    view_record.destroy(b->view);
     surface_free(b->s);
     model_free(b->m);
     settings_free(b->settings);
@@ -77,7 +77,7 @@ static void draw(struct bench *b)
 {
     struct rect r = {1, 0, surface_rows(b->s) - 3, surface_cols(b->s)};
     surface_clear(b->s);
-    v_record.draw(b->view, b->s, r);
+    view_record.draw(b->view, b->s, r);
 }
 
 static bool shows(void *arg)
@@ -103,7 +103,7 @@ static bool has_snapshot(void *arg)
 {
     struct bench *b = arg;
     loop_run_once(b->loop, 10000000);
-    return v_record.condition(b->view, "snapshots", "1") == 1;
+    return view_record.condition(b->view, "snapshots", "1") == 1;
 }
 
 /* One row that begins with the one text (behind the pointer) and has the other. */
@@ -125,7 +125,7 @@ static void choose_target(struct bench *b)
 
 static void act(struct bench *b, enum action a)
 {
-    assert_true(v_record.action(b->view, a, NULL));
+    assert_true(view_record.action(b->view, a, NULL));
 }
 
 static void test_idle(void **state)
@@ -137,9 +137,9 @@ static void test_idle(void **state)
     golden_check(b.s, "record_idle", "record_idle  100x30 tier=ascii no target");
     model_set_target(b.m, 4711, 0, "demo-server");
     model_add_trigger(b.m, "handle_request");
-    assert_true(v_record.action(b.view, ACT_OPTIONS,
+    assert_true(view_record.action(b.view, ACT_OPTIONS,
                                 "--max-snapshots 10 --duration 5m --slower-than 2ms -s 3M --freq 999 -t f"));
-    assert_true(v_record.action(b.view, ACT_MODE, "trigger"));
+    assert_true(view_record.action(b.view, ACT_MODE, "trigger"));
     draw(&b);
     golden_check(b.s, "record_plan", "record_plan  100x30 tier=ascii target and options");
     tear_down(&b);
@@ -172,14 +172,14 @@ static void test_recording(void **state)
     wait_text(&b, "perf pid");
     wait_text(&b, "armed");
     char out[256] = "";
-    v_record.state(b.view, out, sizeof out);
+    view_record.state(b.view, out, sizeof out);
     assert_non_null(strstr(out, "REC 00:00:"));
     act(&b, ACT_SNAPSHOT);
     assert_true(run_until(has_snapshot, &b, SOON));
     draw(&b);
     assert_true(row_with(&b, "    1 ", " key "));
-    assert_int_equal(v_record.condition(b.view, "snapshots", "2"), 0);
-    assert_int_equal(v_record.condition(b.view, "nonsense", ""), -1);
+    assert_int_equal(view_record.condition(b.view, "snapshots", "2"), 0);
+    assert_int_equal(view_record.condition(b.view, "nonsense", ""), -1);
 
     /* The plan cannot be edited now, and that is said. */
     act(&b, ACT_MODE);
@@ -196,7 +196,7 @@ static void test_recording(void **state)
     wait_text(&b, "[ENDED]");
     wait_text(&b, "stopped, as asked for");
     assert_false(b.m->recording);
-    assert_int_equal(v_record.condition(b.view, "ended", ""), 1);
+    assert_int_equal(view_record.condition(b.view, "ended", ""), 1);
 
     /* Deleting asks, and does it. */
     act(&b, ACT_FIRST);

@@ -461,7 +461,7 @@ static int condition(void *view, const char *name, const char *arg)
     return -1;
 }
 
-const struct view_ops v_record = {
+const struct view_ops view_record = {
     .name = "record",
     .title = "Record",
     .contexts = {CTX_RECORD, CTX_MOVE},

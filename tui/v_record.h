@@ -4,6 +4,6 @@
 
 #include "tui/view.h"
 
-extern const struct view_ops v_record;
+extern const struct view_ops view_record;
 
 #endif
