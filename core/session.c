@@ -14,7 +14,7 @@
 
 /* How long hits are counted before the first snapshot may be taken, to see what a trigger costs. */
 #define RATE_WINDOW_NS 250000000u
-#define FLUSH_NS    2000000000u
+#define FLUSH_NS       2000000000u
 
 const char *session_state_name(enum session_state s)
 {
@@ -82,8 +82,8 @@ static void read_comm(const struct session *s, char *comm, size_t size)
     snprintf(comm, size, "%s", name);
 }
 
-/* Holds the targets and makes the directory, which is named after the first of them; a program that is
- * to be started gets its pid only when its output file exists. */
+/* Holds the targets and makes the directory, which is named after the first of them; a program that
+ * is to be started gets its pid only when its output file exists. */
 static int take_targets(struct session *s, struct err *err)
 {
     char comm[64] = "", *root = NULL;
@@ -181,7 +181,8 @@ static int check_perf(struct session *s, struct err *err)
 {
     const struct capability *perf = &s->machine.caps->line[CAP_PERF];
     if (s->recorder == PLAN_STEP)
-        return err_set(err, MTUI_E_NOTSUP, "this build of mtui has no step recorder; use -r sample");
+        return err_set(err, MTUI_E_NOTSUP,
+                       "this build of mtui has no step recorder; use -r sample");
     if (!s->machine.version)
         return err_set(err, MTUI_E_NOENT, "perf cannot be used: %s%s%s",
                        perf->reason[0] ? perf->reason : "it is not there",
@@ -268,8 +269,8 @@ static void become_armed(struct session *s)
     s->armed_ns = loop_now_ns(s->loop);
     trigger_set_snapshot_done(s->triggers);
     if (s->setup.duration_ns)
-        s->duration_timer = loop_add_timer(s->loop, s->armed_ns + s->setup.duration_ns,
-                                           stop_after_duration, s);
+        s->duration_timer =
+            loop_add_timer(s->loop, s->armed_ns + s->setup.duration_ns, stop_after_duration, s);
     session_log(s, SESSION_INFO, "armed");
     if (s->setup.argv && target_go(s->targets.data[0], &err) < 0)
         session_begin_stop(s, err.text);
@@ -399,8 +400,11 @@ void session_free(struct session *s, enum target_leave leave)
 static int recording(const struct session *s, struct err *err)
 {
     static const char *const why[] = {
-        "not yet: the recorder is getting ready", "", "the recording is being finished",
-        "the recording has ended", "the recording has failed",
+        "not yet: the recorder is getting ready",
+        "",
+        "the recording is being finished",
+        "the recording has ended",
+        "the recording has failed",
     };
     if (s->state == SESSION_ARMED)
         return 0;

@@ -137,7 +137,9 @@ static void on_message(void *arg, const char *sentence)
 static void on_event(void *arg, const struct probe_event *e)
 {
     static const char *const reasons[] = {
-        [PROBE_THREAD_BORN] = "thread", [PROBE_CHILD] = "child", [PROBE_EXEC] = "exec",
+        [PROBE_THREAD_BORN] = "thread",
+        [PROBE_CHILD] = "child",
+        [PROBE_EXEC] = "exec",
         [PROBE_MAPPED] = "mapped",
     };
     struct session *s = arg;
@@ -201,4 +203,5 @@ static void on_output(void *arg)
     session_notify(arg);
 }
 
-const struct target_callbacks session_target_callbacks = {.changed = on_target, .output = on_output};
+const struct target_callbacks session_target_callbacks = {.changed = on_target,
+                                                          .output = on_output};

@@ -214,8 +214,7 @@ void session_fill_info(struct session *s)
     info->start_unix_ns = (uint64_t)s->started_unix_ns;
     info->start_ns = s->anchor_perf_ns;
     for (size_t i = 0; i < s->setup.n_triggers; i++) {
-        info->triggers =
-            xrealloc(info->triggers, (info->ntriggers + 1) * sizeof *info->triggers);
+        info->triggers = xrealloc(info->triggers, (info->ntriggers + 1) * sizeof *info->triggers);
         info->triggers[info->ntriggers++] = xstrdup(s->setup.triggers[i]);
     }
     fill_target(s);
@@ -234,8 +233,8 @@ static void capture_due(void *arg)
     s->last_capture_ns = loop_now_ns(s->loop);
 }
 
-/* A program that makes threads and mappings all the time must not keep us reading its maps: captures
- * keep a distance, and one that waits covers those that come meanwhile. */
+/* A program that makes threads and mappings all the time must not keep us reading its maps:
+ * captures keep a distance, and one that waits covers those that come meanwhile. */
 void session_capture(struct session *s, pid_t pid, uint64_t time_ns, const char *reason)
 {
     uint64_t now = loop_now_ns(s->loop);
@@ -251,8 +250,8 @@ void session_capture(struct session *s, pid_t pid, uint64_t time_ns, const char 
             return;
     vec_push(&s->due, ((struct capture_due){pid, time_ns, reason}));
     if (!s->maps_timer)
-        s->maps_timer = loop_add_timer(s->loop, s->last_capture_ns + CAPTURE_INTERVAL_NS,
-                                       capture_due, s);
+        s->maps_timer =
+            loop_add_timer(s->loop, s->last_capture_ns + CAPTURE_INTERVAL_NS, capture_due, s);
 }
 
 void session_capture_all(struct session *s, uint64_t time_ns, const char *reason)

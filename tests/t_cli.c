@@ -88,10 +88,11 @@ static void test_attach(void **state)
 {
     (void)state;
     struct cli c;
-    takes(&c, "attach -p 1,22 -p333 -r pt -t main -t ns::f@return -t main --slower-than 2ms --hits 5 "
-              "--hold-off 1s --not-before 10ms --max-snapshots 7 -s 16M --freq 99 --call-graph dwarf "
-              "--duration 3s --tid 4,5 --children --kernel --control signals -o d --timing low "
-              "--batch --json --force");
+    takes(&c,
+          "attach -p 1,22 -p333 -r pt -t main -t ns::f@return -t main --slower-than 2ms --hits 5 "
+          "--hold-off 1s --not-before 10ms --max-snapshots 7 -s 16M --freq 99 --call-graph dwarf "
+          "--duration 3s --tid 4,5 --children --kernel --control signals -o d --timing low "
+          "--batch --json --force");
     const struct session_setup *s = &c.setup;
     assert_int_equal(s->n_pids, 3);
     assert_int_equal(s->pids[1], 22);
@@ -211,12 +212,44 @@ static void test_help(void **state)
     (void)state;
     char *all = printed(cli_print_help, CLI_HOME), *attach = printed(cli_print_help, CLI_ATTACH);
     static const char *const everything[] = {
-        "--recorder auto|pt|step|sample", "--trigger SPEC", "--slower-than DURATION", "--mode",
-        "--timing", "--hits N", "--hold-off", "--not-before", "--max-snapshots", "--size SIZE",
-        "--freq HZ", "--call-graph", "--duration", "--tid", "--children", "--kernel", "--control",
-        "--output", "--budget", "--truth", "--batch", "--json", "--print", "--force", "--snapshot",
-        "--symfs", "--decoder", "--threads", "--theme", "--check-theme", "--glyphs", "--color",
-        "--script", "--version", "--help", "mtui doctor", "mtui demo", "mtui open",
+        "--recorder auto|pt|step|sample",
+        "--trigger SPEC",
+        "--slower-than DURATION",
+        "--mode",
+        "--timing",
+        "--hits N",
+        "--hold-off",
+        "--not-before",
+        "--max-snapshots",
+        "--size SIZE",
+        "--freq HZ",
+        "--call-graph",
+        "--duration",
+        "--tid",
+        "--children",
+        "--kernel",
+        "--control",
+        "--output",
+        "--budget",
+        "--truth",
+        "--batch",
+        "--json",
+        "--print",
+        "--force",
+        "--snapshot",
+        "--symfs",
+        "--decoder",
+        "--threads",
+        "--theme",
+        "--check-theme",
+        "--glyphs",
+        "--color",
+        "--script",
+        "--version",
+        "--help",
+        "mtui doctor",
+        "mtui demo",
+        "mtui open",
     };
     for (size_t i = 0; i < sizeof everything / sizeof *everything; i++)
         if (!strstr(all, everything[i]))

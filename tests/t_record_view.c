@@ -112,7 +112,8 @@ static bool row_with(struct bench *b, const char *start, const char *text)
     bool found = false;
     for (int i = 0; i < surface_rows(b->s); i++) {
         char *row = golden_row(b->s, i);
-        found |= strlen(row) > 1 && !strncmp(row + 1, start + 1, strlen(start) - 1) && strstr(row, text);
+        found |=
+            strlen(row) > 1 && !strncmp(row + 1, start + 1, strlen(start) - 1) && strstr(row, text);
         free(row);
     }
     return found;
@@ -137,8 +138,9 @@ static void test_idle(void **state)
     golden_check(b.s, "record_idle", "record_idle  100x30 tier=ascii no target");
     model_set_target(b.m, 4711, 0, "demo-server");
     model_add_trigger(b.m, "handle_request");
-    assert_true(view_record.action(b.view, ACT_OPTIONS,
-                                "--max-snapshots 10 --duration 5m --slower-than 2ms -s 3M --freq 999 -t f"));
+    assert_true(view_record.action(
+        b.view, ACT_OPTIONS,
+        "--max-snapshots 10 --duration 5m --slower-than 2ms -s 3M --freq 999 -t f"));
     assert_true(view_record.action(b.view, ACT_MODE, "trigger"));
     draw(&b);
     golden_check(b.s, "record_plan", "record_plan  100x30 tier=ascii target and options");
@@ -289,9 +291,12 @@ static void test_prompts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idle),      cmocka_unit_test(test_small),
-        cmocka_unit_test(test_recording), cmocka_unit_test(test_perf_dies),
-        cmocka_unit_test(test_refusal_is_said), cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_recording),
+        cmocka_unit_test(test_perf_dies),
+        cmocka_unit_test(test_refusal_is_said),
+        cmocka_unit_test(test_prompts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Whole recordings against a fake perf: what is written, what is said, and that nothing stays behind,
- * however perf, the target or the user end it. */
+/* Whole recordings against a fake perf: what is written, what is said, and that nothing stays
+ * behind, however perf, the target or the user end it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -153,7 +153,8 @@ static void wait_end(struct bench *b)
             print_message("    %s\n", session_log_at(b->session, i).text);
 }
 
-/* The end of every test: nothing of ours is left, and the target, when it was not killed, runs on. */
+/* The end of every test: nothing of ours is left, and the target, when it was not killed, runs on.
+ */
 static void tear_down(struct bench *b, bool target_lives)
 {
     pid_t perf = 0;
@@ -447,7 +448,8 @@ static bool is_idle(void *arg)
     return !status(arg).rec.snapshot_busy;
 }
 
-/* A snapshot that never comes: it is shown as running, and can be given up; the recording goes on. */
+/* A snapshot that never comes: it is shown as running, and can be given up; the recording goes on.
+ */
 static void test_give_up(void **state)
 {
     (void)state;

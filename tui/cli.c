@@ -94,8 +94,8 @@ static int unknown_long(const struct cli *c, const char *name, struct err *err)
             return err_set(err, MTUI_E_INVAL, "--%s is no option of %s", name, command_name(c));
     }
     const char *near = cli_nearest(name, names, n);
-    return err_set(err, MTUI_E_INVAL, "--%s is no option%s%s%s", name, near ? "; did you mean --" : "",
-                   near ? near : "", near ? "?" : "");
+    return err_set(err, MTUI_E_INVAL, "--%s is no option%s%s%s", name,
+                   near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
 }
 
 static const struct cli_option *find_long(const struct cli *c, const char *name, size_t len)
@@ -166,7 +166,8 @@ static int check_recording(const struct cli *c, struct err *err)
 {
     const struct session_setup *s = &c->setup;
     if (c->command == CLI_RUN && !s->argv)
-        return err_set(err, MTUI_E_INVAL, "run needs a program: mtui run [OPTIONS] -- CMD [ARG...]");
+        return err_set(err, MTUI_E_INVAL,
+                       "run needs a program: mtui run [OPTIONS] -- CMD [ARG...]");
     if (c->command == CLI_ATTACH && !s->n_pids)
         return err_set(err, MTUI_E_INVAL, "attach needs a process: -p PID[,PID...]");
     if (c->json && !c->batch)

@@ -11,12 +11,11 @@ const struct cli_command_info cli_commands[CLI_COMMANDS] = {
     [CLI_HOME] = {NULL, "", "the home screen: pick a process", false},
     [CLI_RUN] = {"run", "-- CMD [ARG...]", "start a program under tracing", false},
     [CLI_ATTACH] = {"attach", "-p PID[,PID...]", "trace running processes", false},
-    [CLI_OPEN] = {"open", "FILE|DIR|-",
-                  "browse a recording (also perf.data, perf script text)", false},
+    [CLI_OPEN] = {"open", "FILE|DIR|-", "browse a recording (also perf.data, perf script text)",
+                  false},
     [CLI_EXPORT] = {"export", "-f FORMAT FILE|DIR|-", "write a recording as text for other tools",
                     false},
-    [CLI_DOCTOR] = {"doctor", "", "what can be recorded here, and what would help",
-                    false},
+    [CLI_DOCTOR] = {"doctor", "", "what can be recorded here, and what would help", false},
     [CLI_DEMO] = {"demo", "", "trace a small built-in program", false},
     [CLI_DEMO_PROGRAM] = {"demo-program", "", "the program that demo traces", true},
 };
@@ -257,7 +256,8 @@ static int set_snapshot(struct cli *c, const char *arg, struct err *err)
         c->which = CLI_SNAPSHOT_NUMBER;
         c->snapshot = (unsigned)v;
     } else {
-        return err_set(err, MTUI_E_INVAL, "--snapshot: \"%s\" is no number, nor last, nor all", arg);
+        return err_set(err, MTUI_E_INVAL, "--snapshot: \"%s\" is no number, nor last, nor all",
+                       arg);
     }
     return 0;
 }

@@ -9,7 +9,8 @@
 #include "core/utf8.h"
 #include "tui/cmd_signals.h"
 
-#define WAIT_NS 200000000 /* a signal between the look at the flag and the wait is seen after it */
+#define WAIT_NS 200000000 /* a signal between the look at the flag and the wait is seen after it   \
+                           */
 
 struct batch {
     struct loop *loop;
@@ -44,8 +45,8 @@ static void print_json(const struct session *session, const struct session_snaps
     print_json_string(s->data);
     printf(",\"trigger\":");
     print_json_string(s->trigger);
-    printf(",\"tid\":%ld,\"time_ns\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"hit_to_command_ns\":%" PRIu64
-           "}\n",
+    printf(",\"tid\":%ld,\"time_ns\":%" PRIu64 ",\"bytes\":%" PRIu64
+           ",\"hit_to_command_ns\":%" PRIu64 "}\n",
            (long)s->tid, s->time_ns, s->bytes, s->hit_to_command_ns);
     fflush(stdout);
 }

@@ -35,8 +35,9 @@ static void print_row(const struct functions *fns, const struct function_stats *
     char total[FMT_MAX], self[FMT_MAX], max[FMT_MAX], calls[FMT_MAX], name[256];
     const struct function *fn = functions_get(fns, f->fn);
     utf8_escape(name, sizeof name, fn->name, strlen(fn->name));
-    printf("%10s %10s %10s %10s  %s\n", fmt_count(calls, f->calls), fmt_duration(total, f->total_ns),
-           fmt_duration(self, f->self_ns), fmt_duration(max, f->max_ns), name);
+    printf("%10s %10s %10s %10s  %s\n", fmt_count(calls, f->calls),
+           fmt_duration(total, f->total_ns), fmt_duration(self, f->self_ns),
+           fmt_duration(max, f->max_ns), name);
 }
 
 static int print_functions(const struct recording *r, struct err *err)

@@ -41,9 +41,9 @@ static int print_command(const struct cli *c)
     struct err err;
     char *command;
     cmd_probe_machine(m, !c->batch);
-    int rc = m->has_perf ? session_setup_command(&c->setup, &m->caps, &m->perf, !c->batch, &command,
-                                                 &err)
-                         : perf_version_probe(perf_program(), 5000, &m->perf, &err);
+    int rc = m->has_perf
+                 ? session_setup_command(&c->setup, &m->caps, &m->perf, !c->batch, &command, &err)
+                 : perf_version_probe(perf_program(), 5000, &m->perf, &err);
     free(m);
     if (rc < 0)
         return cmd_fail(&err);

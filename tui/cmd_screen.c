@@ -100,7 +100,9 @@ int cmd_screen(struct cli *c)
         .glyphs = c->glyphs,
         .color = c->color,
         .script = c->script,
-        .screen = record ? "record" : c->command == CLI_OPEN ? "timeline" : NULL,
+        .screen = record                   ? "record"
+                  : c->command == CLI_OPEN ? "timeline"
+                                           : NULL,
         .start = start,
         .stop = stop,
         .arg = &s,

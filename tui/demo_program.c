@@ -9,10 +9,10 @@
 
 #include "core/alloc.h"
 
-#define WORKERS     3
-#define TABLE_SIZE  4096
-#define SLOW_EVERY  16 /* one request in so many takes the slow path */
-#define TREE_DEPTH  5
+#define WORKERS    3
+#define TABLE_SIZE 4096
+#define SLOW_EVERY 16 /* one request in so many takes the slow path */
+#define TREE_DEPTH 5
 
 /* Every function below is a frame of its own on the timeline. */
 #define FRAME __attribute__((noinline))

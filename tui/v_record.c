@@ -13,8 +13,8 @@
 #define REFRESH_NS 250000000u /* of times that pass while recording */
 #define LABEL_COLS 12
 
-void v_record_field(struct surface *s, struct rect at, int row, const char *label, struct style style,
-                  const char *fmt, ...)
+void v_record_field(struct surface *s, struct rect at, int row, const char *label,
+                    struct style style, const char *fmt, ...)
 {
     char text[1200];
     va_list ap;
@@ -117,8 +117,8 @@ static void destroy(void *view)
 
 /* ---- Drawing ---- */
 
-/* Rows for the three lists, from what plan and live leave: snapshots get most, hits and log give way
- * first. */
+/* Rows for the three lists, from what plan and live leave: snapshots get most, hits and log give
+ * way first. */
 static void share_rows(struct record *r, int rows, int share[RECORD_PANES])
 {
     share[RECORD_SNAPSHOTS] = share[RECORD_HITS] = share[RECORD_LOG] = 0;
@@ -178,7 +178,8 @@ static void state(void *view, char *out, size_t size)
         return;
     }
     uint64_t since = r->status.armed_ns ? r->status.armed_ns : r->status.started_ns;
-    snprintf(out, size, "%s %s", r->status.state == SESSION_ARMED ? "REC" : session_state_name(r->status.state),
+    snprintf(out, size, "%s %s",
+             r->status.state == SESSION_ARMED ? "REC" : session_state_name(r->status.state),
              fmt_age(age, (loop_now_ns(r->m->loop) - since) / 1000000000u));
 }
 
@@ -316,11 +317,11 @@ static bool scroll(struct record *r, enum action act)
     if (r->focus == RECORD_HITS && !r->full_log)
         return list_action(r->hits, act);
     size_t page = r->log_rows > 1 ? (size_t)(r->log_rows - 1) : 1, all = SIZE_MAX / 2;
-    size_t by = act == ACT_UP || act == ACT_DOWN               ? 1
-                : act == ACT_HALF_UP || act == ACT_HALF_DOWN   ? (page + 1) / 2
-                : act == ACT_PAGE_UP || act == ACT_PAGE_DOWN   ? page
-                : act == ACT_FIRST || act == ACT_LAST          ? all
-                                                               : 0;
+    size_t by = act == ACT_UP || act == ACT_DOWN             ? 1
+                : act == ACT_HALF_UP || act == ACT_HALF_DOWN ? (page + 1) / 2
+                : act == ACT_PAGE_UP || act == ACT_PAGE_DOWN ? page
+                : act == ACT_FIRST || act == ACT_LAST        ? all
+                                                             : 0;
     if (!by)
         return false;
     if (act == ACT_UP || act == ACT_HALF_UP || act == ACT_PAGE_UP || act == ACT_FIRST)
@@ -414,7 +415,7 @@ static bool on_mouse(void *view, const struct mouse *m, struct rect at)
         r->focus = (enum record_pane)i;
         model_redraw(r->m);
         if (i == RECORD_LOG)
-            return scroll(r, m->kind == MOUSE_WHEEL_UP ? ACT_UP
+            return scroll(r, m->kind == MOUSE_WHEEL_UP     ? ACT_UP
                              : m->kind == MOUSE_WHEEL_DOWN ? ACT_DOWN
                                                            : ACT_NONE);
         enum list_hit hit = list_mouse(i == RECORD_HITS ? r->hits : r->snapshots, m);
@@ -450,8 +451,9 @@ static int condition(void *view, const char *name, const char *arg)
         return r->status.hits >= n;
     if (!strcmp(name, "decoded")) {
         for (size_t i = 0; i < count; i++)
-            have += decode_queue_result(r->decode, session_snapshot_at(r->session, i)->number).state ==
-                    DECODE_DONE;
+            have +=
+                decode_queue_result(r->decode, session_snapshot_at(r->session, i)->number).state ==
+                DECODE_DONE;
         return have >= n;
     }
     if (!strcmp(name, "armed"))

@@ -68,9 +68,10 @@ static void draw_state(struct record *r, struct surface *s, struct rect at, int 
     }
     if (st->rec.pid > 0)
         snprintf(pid, sizeof pid, "   perf pid %ld", (long)st->rec.pid);
-    struct style style = {.ink = now == RECORDER_FAILED                                ? ROLE_ERROR
-                                 : st->state == SESSION_ARMED && now != RECORDER_ENDED ? ROLE_OK
-                                                                                       : ROLE_DEFAULT};
+    struct style style = {.ink = now == RECORDER_FAILED ? ROLE_ERROR
+                                 : st->state == SESSION_ARMED && now != RECORDER_ENDED
+                                     ? ROLE_OK
+                                     : ROLE_DEFAULT};
     v_record_field(s, at, row, "State", style, "%s%s", text, pid);
 }
 
@@ -83,21 +84,22 @@ static void draw_ack(struct record *r, struct surface *s, struct rect at, int ro
         return;
     }
     if (rec->acks.count)
-        snprintf(stats, sizeof stats, "   (min %s  avg %s  max %s)", fmt_duration(min, rec->acks.min_ns),
+        snprintf(stats, sizeof stats, "   (min %s  avg %s  max %s)",
+                 fmt_duration(min, rec->acks.min_ns),
                  fmt_duration(avg, rec->acks.sum_ns / rec->acks.count),
                  fmt_duration(max, rec->acks.max_ns));
     clock_of(r, sent, rec->last_sent_ns);
     if (rec->last_acked)
-        v_record_field(s, at, row, "Last ack", plain, "%s   sent %s   acked +%s%s", rec->last_command,
-                     sent, fmt_duration(took, rec->last_ack_ns), stats);
+        v_record_field(s, at, row, "Last ack", plain, "%s   sent %s   acked +%s%s",
+                       rec->last_command, sent, fmt_duration(took, rec->last_ack_ns), stats);
     else if (!rec->ctlfd)
         v_record_field(s, at, row, "Last ack", plain, "%s   sent %s   a signal is not answered",
-                     rec->last_command, sent);
+                       rec->last_command, sent);
     else
         v_record_field(s, at, row, "Last ack", rec->last_overdue ? warn : plain,
-                     "%s   sent %s   %s for %s%s", rec->last_command, sent,
-                     rec->last_overdue ? "LATE, waiting" : "waiting",
-                     fmt_duration(took, loop_now_ns(r->m->loop) - rec->last_sent_ns), stats);
+                       "%s   sent %s   %s for %s%s", rec->last_command, sent,
+                       rec->last_overdue ? "LATE, waiting" : "waiting",
+                       fmt_duration(took, loop_now_ns(r->m->loop) - rec->last_sent_ns), stats);
 }
 
 static void draw_ring(struct record *r, struct surface *s, struct rect at, int row)
@@ -108,24 +110,25 @@ static void draw_ring(struct record *r, struct surface *s, struct rect at, int r
         v_record_field(s, at, row, "Ring", dim, "none: everything is written");
     else if (st->est_lookback_ns)
         v_record_field(s, at, row, "Ring", plain,
-                     "%s each   est. full since %s   look-back est. %s (from %s %u)",
-                     fmt_size(size, st->ring_bytes), clock_of(r, full, st->est_full_ns),
-                     fmt_duration(span, st->est_lookback_ns), st->est_from ? "snapshot" : "end file",
-                     st->est_from);
+                       "%s each   est. full since %s   look-back est. %s (from %s %u)",
+                       fmt_size(size, st->ring_bytes), clock_of(r, full, st->est_full_ns),
+                       fmt_duration(span, st->est_lookback_ns),
+                       st->est_from ? "snapshot" : "end file", st->est_from);
     else
         v_record_field(s, at, row, "Ring", plain,
-                     "%s each   fill and look-back are not known before the first snapshot",
-                     fmt_size(size, st->ring_bytes));
+                       "%s each   fill and look-back are not known before the first snapshot",
+                       fmt_size(size, st->ring_bytes));
 }
 
-/* One bar a ping, by powers of four from 16 us up; a late one is a full cell in the colour of errors. */
+/* One bar a ping, by powers of four from 16 us up; a late one is a full cell in the colour of
+ * errors. */
 static void draw_heartbeat(struct record *r, struct surface *s, struct rect at, int row)
 {
     const struct recorder_status *rec = &r->status.rec;
     char last[FMT_MAX], text[80];
     if (!rec->n_heartbeats) {
-        v_record_field(s, at, row, "Heartbeat", dim, rec->ctlfd ? "no ping answered yet"
-                                                              : "none: signals are not answered");
+        v_record_field(s, at, row, "Heartbeat", dim,
+                       rec->ctlfd ? "no ping answered yet" : "none: signals are not answered");
         return;
     }
     uint64_t newest = rec->heartbeats_ns[rec->n_heartbeats - 1];
@@ -140,7 +143,8 @@ static void draw_heartbeat(struct record *r, struct surface *s, struct rect at, 
         int level = 0;
         for (uint64_t step = 16000; level < 7 && ns > step; step *= 4)
             level++;
-        surface_put(s, at.row + row, col + (int)i, glyph(r->m->glyphs, (enum glyph)(GLYPH_BAR1 + level)),
+        surface_put(s, at.row + row, col + (int)i,
+                    glyph(r->m->glyphs, (enum glyph)(GLYPH_BAR1 + level)),
                     ns == UINT64_MAX ? error : plain);
     }
 }
@@ -155,8 +159,8 @@ static void draw_written(struct record *r, struct surface *s, struct rect at, in
         snprintf(room, sizeof room, "   free on disk %s", fmt_size(left, rec->disk_free));
     bool tight = rec->disk_free < r->status.ring_bytes * 8;
     v_record_field(s, at, row, "Written", tight ? warn : plain, "%s in %s snapshot%s%s%s",
-                 fmt_size(bytes, rec->bytes_written), fmt_count(n, rec->snapshots),
-                 rec->snapshots == 1 ? "" : "s", flow, room);
+                   fmt_size(bytes, rec->bytes_written), fmt_count(n, rec->snapshots),
+                   rec->snapshots == 1 ? "" : "s", flow, room);
 }
 
 static void draw_outstanding(struct record *r, struct surface *s, struct rect at, int row)
@@ -165,13 +169,13 @@ static void draw_outstanding(struct record *r, struct surface *s, struct rect at
     char took[FMT_MAX], n[FMT_MAX];
     if (st->rec.snapshot_busy)
         v_record_field(s, at, row, "Snapshot", warn, "being written for %s (%s); ^C gives it up",
-                     fmt_duration(took, st->rec.snapshot_elapsed_ns),
-                     st->rec.snapshot_reason ? st->rec.snapshot_reason : "");
+                       fmt_duration(took, st->rec.snapshot_elapsed_ns),
+                       st->rec.snapshot_reason ? st->rec.snapshot_reason : "");
     else if (st->hit_to_command_ns)
         v_record_field(s, at, row, "Snapshot", plain,
-                     "%s from the last hit to the command   %s hit%s counted, not snapped",
-                     fmt_duration(took, st->hit_to_command_ns), fmt_count(n, st->counted),
-                     st->counted == 1 ? "" : "s");
+                       "%s from the last hit to the command   %s hit%s counted, not snapped",
+                       fmt_duration(took, st->hit_to_command_ns), fmt_count(n, st->counted),
+                       st->counted == 1 ? "" : "s");
     else
         v_record_field(s, at, row, "Snapshot", dim, "none asked for yet");
 }
@@ -187,7 +191,7 @@ static void draw_program(struct record *r, struct surface *s, struct rect at, in
         len--;
     snprintf(line, sizeof line, "%.*s", (int)(len < sizeof line ? len : sizeof line - 1), text);
     v_record_field(s, at, row, "Program", plain, "%s%s%s", target_describe(t, how, sizeof how),
-                 len ? ": " : "", line);
+                   len ? ": " : "", line);
 }
 
 void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
@@ -195,8 +199,9 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
     const struct session_status *st = &r->status;
     if (!r->session || !st->has_recorder) {
         bar_draw_rule(s, at.row, at.col, at.cols, "Live", "", r->m->glyphs);
-        v_record_field(s, at, 1, "State", dim, r->starting ? "looking at the machine…"
-                                                         : "nothing is recorded; Space starts");
+        v_record_field(s, at, 1, "State", dim,
+                       r->starting ? "looking at the machine…"
+                                   : "nothing is recorded; Space starts");
         return;
     }
     bar_draw_rule(s, at.row, at.col, at.cols, "Live", st->rec.mechanism, r->m->glyphs);
@@ -207,7 +212,8 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
     draw_written(r, s, at, 5);
     draw_outstanding(r, s, at, 6);
     if (st->sentence)
-        v_record_field(s, at, 7, "Ended", st->state == SESSION_ENDED ? plain : error, "%s", st->sentence);
+        v_record_field(s, at, 7, "Ended", st->state == SESSION_ENDED ? plain : error, "%s",
+                       st->sentence);
     else if (st->rec.n_tail)
         v_record_field(s, at, 7, "perf says", dim, "%s", st->rec.tail[st->rec.n_tail - 1]);
     else

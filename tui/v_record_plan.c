@@ -78,10 +78,12 @@ static void draw_buffer(struct record *r, struct surface *s, struct rect at, int
     uint64_t bytes = plan_ring_bytes(plan, &rounded);
     unsigned cpus = r->m->caps ? r->m->caps->cpus_online : 1;
     if (r->status.est_lookback_ns)
-        snprintf(note, sizeof note, "   est. %s of history", fmt_duration(span, r->status.est_lookback_ns));
-    v_record_field(s, at, row, "Buffer", (struct style){0}, "%s per %s  x %zu%s%s", fmt_size(size, bytes),
-                 plan->n_tids ? "thread" : "CPU", plan->n_tids ? plan->n_tids : (size_t)cpus,
-                 rounded ? "   (rounded up)" : "", note);
+        snprintf(note, sizeof note, "   est. %s of history",
+                 fmt_duration(span, r->status.est_lookback_ns));
+    v_record_field(s, at, row, "Buffer", (struct style){0}, "%s per %s  x %zu%s%s",
+                   fmt_size(size, bytes), plan->n_tids ? "thread" : "CPU",
+                   plan->n_tids ? plan->n_tids : (size_t)cpus, rounded ? "   (rounded up)" : "",
+                   note);
 }
 
 static void draw_recorder(struct record *r, struct surface *s, struct rect at, int row,
@@ -93,17 +95,18 @@ static void draw_recorder(struct record *r, struct surface *s, struct rect at, i
     if (r->m->caps)
         session_setup_recorder(setup, r->m->caps, why, sizeof why);
     v_record_field(s, at, row, "Recorder", (struct style){.attr = CELL_BOLD}, "%s: %s",
-                 plan_recorder_name(plan->recorder), why);
+                   plan_recorder_name(plan->recorder), why);
     if (plan->recorder == PLAN_PT)
         snprintf(how, sizeof how, "timing %s   every branch", timings[plan->timing]);
     else if (plan->recorder == PLAN_STEP)
-        snprintf(how, sizeof how, "every branch; the stepped thread is slowed about a thousandfold");
+        snprintf(how, sizeof how,
+                 "every branch; the stepped thread is slowed about a thousandfold");
     else
         snprintf(how, sizeof how, "%s samples/s of %s, stacks by %s",
                  fmt_count(n, plan->freq_hz ? plan->freq_hz : PLAN_DEFAULT_FREQ_HZ),
                  plan->sample_by_clock ? "cpu-clock" : "cycles", graphs[plan->call_graph]);
     v_record_field(s, at, row + 1, "Detail", (struct style){0}, "%s   kernel %s%s", how,
-                 plan->kernel ? "on" : "off", plan->children ? "   children too" : "");
+                   plan->kernel ? "on" : "off", plan->children ? "   children too" : "");
 }
 
 static void draw_limit(struct record *r, struct surface *s, struct rect at, int row,
@@ -114,12 +117,13 @@ static void draw_limit(struct record *r, struct surface *s, struct rect at, int 
         snprintf(text, sizeof text, "stop after %s snapshots or %s",
                  fmt_count(n, setup->when.max_snapshots), fmt_duration(d, setup->duration_ns));
     else if (setup->when.max_snapshots)
-        snprintf(text, sizeof text, "stop after %s snapshots", fmt_count(n, setup->when.max_snapshots));
+        snprintf(text, sizeof text, "stop after %s snapshots",
+                 fmt_count(n, setup->when.max_snapshots));
     else if (setup->duration_ns)
         snprintf(text, sizeof text, "stop after %s", fmt_duration(d, setup->duration_ns));
-    const char *output = r->session        ? snapshot_dir_path(session_dir(r->session))
+    const char *output = r->session      ? snapshot_dir_path(session_dir(r->session))
                          : setup->output ? setup->output
-                                           : "a new directory";
+                                         : "a new directory";
     v_record_field(s, at, row, "Limit", (struct style){0}, "%s     Output  %s", text, output);
 }
 
@@ -133,8 +137,8 @@ void v_record_draw_plan(struct record *r, struct surface *s, struct rect at)
         session_setup_copy(&setup, session_get_setup(r->session));
     else
         v_record_effective_setup(r, &setup);
-    session_setup_plan(&setup, r->m->caps ? r->m->caps : &unknown, true, setup.pids, setup.n_pids, "",
-                       &plan);
+    session_setup_plan(&setup, r->m->caps ? r->m->caps : &unknown, true, setup.pids, setup.n_pids,
+                       "", &plan);
     if (setup.argv)
         snprintf(target, sizeof target, "run %s", setup.argv[0]);
     else if (setup.n_pids > 1)
