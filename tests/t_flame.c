@@ -351,9 +351,10 @@ static void gaps_are_never_aggregated(void **state)
                                 .cause = (enum gap_cause)(gen_random(&seed) % GAP_CAUSES)};
         }
         struct flame_row row = flame_row_of_spans(s, n);
-        struct flame_gaps hard, soft;
-        flame_gaps_init(&hard, g, ngaps, 1, true);
-        flame_gaps_init(&soft, g, ngaps, 1, false);
+        struct flame_gaps hard = {0}, soft = {0};
+        for (size_t i = 0; i < ngaps; i++)
+            if (g[i].tid != 2)
+                flame_gaps_add(flame_gap_is_hard(g[i].cause) ? &hard : &soft, &g[i]);
         struct viewport v;
         viewport_init(&v, base, base + length, 120);
         for (int i = (int)(gen_random(&seed) % 10); i > 0; i--)

@@ -117,11 +117,11 @@ bool flame_gap_is_hard(enum gap_cause cause);
 struct flame_gaps {
     const struct gap **gaps;
     size_t *reach;
-    size_t n;
+    size_t n, cap;
 };
 
-/* The gaps of tid and of the whole recording, hard or soft ones, out of gaps[0, n) sorted by start. */
-void flame_gaps_init(struct flame_gaps *g, const struct gap *gaps, size_t n, pid_t tid, bool hard);
+/* Starts from {0}; gaps are to be added in the order of their starts and stay the caller's. */
+void flame_gaps_add(struct flame_gaps *g, const struct gap *gap);
 void flame_gaps_free(struct flame_gaps *g);
 
 /* Draws gaps over the cells of a rendered row. Hard gaps cover everything; soft ones only what no

@@ -10,25 +10,17 @@ bool flame_gap_is_hard(enum gap_cause cause)
            cause == GAP_NO_IMAGE;
 }
 
-void flame_gaps_init(struct flame_gaps *g, const struct gap *gaps, size_t n, pid_t tid, bool hard)
+void flame_gaps_add(struct flame_gaps *g, const struct gap *gap)
 {
-    *g = (struct flame_gaps){0};
-    size_t count = 0;
-    for (size_t i = 0; i < n; i++)
-        count += (gaps[i].tid == tid || gaps[i].tid == 0) &&
-                 flame_gap_is_hard(gaps[i].cause) == hard;
-    if (count == 0)
-        return;
-    g->gaps = xcalloc(count, sizeof *g->gaps);
-    g->reach = xcalloc(count, sizeof *g->reach);
-    for (size_t i = 0; i < n; i++) {
-        if ((gaps[i].tid != tid && gaps[i].tid != 0) || flame_gap_is_hard(gaps[i].cause) != hard)
-            continue;
-        size_t k = g->n++;
-        g->gaps[k] = &gaps[i];
-        g->reach[k] = k > 0 && g->gaps[g->reach[k - 1]]->end_ns > gaps[i].end_ns ? g->reach[k - 1]
-                                                                                 : k;
+    size_t k = g->n++;
+    if (g->n > g->cap) {
+        g->cap = g->cap ? 2 * g->cap : 8;
+        g->gaps = xrealloc(g->gaps, g->cap * sizeof *g->gaps);
+        g->reach = xrealloc(g->reach, g->cap * sizeof *g->reach);
     }
+    size_t before = k > 0 ? g->reach[k - 1] : 0;
+    g->gaps[k] = gap;
+    g->reach[k] = k > 0 && g->gaps[before]->end_ns > gap->end_ns ? before : k;
 }
 
 void flame_gaps_free(struct flame_gaps *g)

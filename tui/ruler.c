@@ -77,11 +77,12 @@ void ruler_draw(struct surface *s, int row, int col, const struct viewport *v, b
     int64_t from = (int64_t)(viewport_time_at(v, 0) - v->first_ns);
     int64_t tick = from / (int64_t)step * (int64_t)step - (int64_t)step;
     for (;; tick += (int64_t)step) {
+        if (tick < 0 && (uint64_t)-tick > v->first_ns)
+            continue; /* before time 0 */
         int at = viewport_col_of(v, v->first_ns + (uint64_t)tick);
         if (at >= v->cols)
             break;
-        /* Before time 0 there is nothing to count. */
-        if (at < 0 || (tick < 0 && (uint64_t)-tick > v->first_ns))
+        if (at < 0)
             continue;
         char text[FMT_MAX];
         surface_put(s, row, col + at, glyph(g, GLYPH_TICK), style);

@@ -79,7 +79,7 @@ struct timeline {
     size_t nthreads;
     VEC(struct tl_line) lines;
     size_t pinned; /* lines at the head of `lines` that belong to pinned threads */
-    size_t top;    /* first line shown below the pinned ones */
+    size_t pin_top, top; /* first line shown of the pinned ones, of the others */
 
     bool compact, fold, details, ranging;
     enum tl_color color;

@@ -24,53 +24,55 @@ void tl_layout(struct timeline *tl)
     }
 }
 
+/* Pinned lines and the others scroll apart from each other. */
+struct area {
+    size_t first, len; /* in tl->lines */
+    size_t shown;      /* how many find room */
+    size_t *top;
+};
+
 /* Pinned lines get at most half the place. */
-static size_t pinned_shown(const struct timeline *tl)
+static struct area area_of(struct timeline *tl, bool pinned)
 {
-    size_t half = (size_t)(tl->at.visible > 0 ? tl->at.visible : 0) / 2;
-    return tl->pinned < tl->lines.len && tl->pinned > half ? half : tl->pinned;
-}
-
-static size_t scrolled_shown(const struct timeline *tl)
-{
-    size_t visible = tl->at.visible > 0 ? (size_t)tl->at.visible : 0;
-    return visible > pinned_shown(tl) ? visible - pinned_shown(tl) : 0;
-}
-
-static void clamp_top(struct timeline *tl)
-{
-    size_t all = tl->lines.len - tl->pinned, shown = scrolled_shown(tl);
-    size_t most = all > shown ? all - shown : 0;
-    if (tl->top > most)
-        tl->top = most;
+    size_t visible = tl->at.visible > 0 ? (size_t)tl->at.visible : 0, rest = tl->lines.len - tl->pinned;
+    size_t shown = rest > 0 && tl->pinned > visible / 2 ? visible / 2 : tl->pinned;
+    shown = shown < visible ? shown : visible;
+    struct area a = pinned ? (struct area){0, tl->pinned, shown, &tl->pin_top}
+                           : (struct area){tl->pinned, rest, visible - shown, &tl->top};
+    size_t most = a.len > a.shown ? a.len - a.shown : 0;
+    if (*a.top > most)
+        *a.top = most;
+    return a;
 }
 
 const struct tl_line *tl_line_at(struct timeline *tl, int row)
 {
-    clamp_top(tl);
     if (row < 0 || row >= tl->at.visible)
         return NULL;
-    size_t r = (size_t)row, pinned = pinned_shown(tl);
-    if (r < pinned)
-        return &tl->lines.data[r];
-    size_t k = tl->pinned + tl->top + (r - pinned);
-    if (k >= tl->lines.len)
+    struct area a = area_of(tl, true);
+    size_t r = (size_t)row;
+    if (r >= a.shown) {
+        r -= a.shown;
+        a = area_of(tl, false);
+    }
+    size_t k = *a.top + r;
+    if (k >= a.len)
         return NULL;
-    const struct tl_line *line = &tl->lines.data[k];
+    const struct tl_line *line = &tl->lines.data[a.first + k];
     /* The first line names its thread even when the header itself has scrolled away. */
-    if (r == pinned && line->kind != TL_HEADER)
-        while (line->kind != TL_HEADER)
-            line--;
+    while (r == 0 && line->kind != TL_HEADER)
+        line--;
     return line;
 }
 
 void tl_scroll(struct timeline *tl, int lines)
 {
+    struct area a = area_of(tl, false);
     if (lines < 0)
-        tl->top = tl->top > (size_t)-lines ? tl->top - (size_t)-lines : 0;
+        *a.top = *a.top > (size_t)-lines ? *a.top - (size_t)-lines : 0;
     else
-        tl->top += (size_t)lines;
-    clamp_top(tl);
+        *a.top += (size_t)lines;
+    area_of(tl, false);
 }
 
 static bool line_holds(const struct tl_line *line, const struct timeline *tl)
@@ -91,19 +93,17 @@ void tl_scroll_to_selection(struct timeline *tl)
     size_t k = 0;
     while (k < tl->lines.len && !line_holds(&tl->lines.data[k], tl))
         k++;
-    if (k == tl->lines.len || k < tl->pinned)
+    if (k == tl->lines.len)
         return;
-    k -= tl->pinned;
-    size_t shown = scrolled_shown(tl);
-    /* The first line is the header of whatever lies below it. */
-    size_t above = k > 0 && tl->lines.data[tl->pinned + k].kind != TL_HEADER ? 1 : 0;
-    /* Some of what it calls is to be seen too. */
-    size_t below = shown > 8 ? 3 : 0;
-    if (k < tl->top + above)
-        tl->top = k - above;
-    else if (shown > 0 && k + below >= tl->top + shown)
-        tl->top = k + below - shown + 1;
-    clamp_top(tl);
+    struct area a = area_of(tl, k < tl->pinned);
+    /* The first line is the header of whatever lies below it; some of what is called is to be seen. */
+    size_t above = tl->lines.data[k].kind != TL_HEADER ? 1 : 0, below = a.shown > 8 ? 3 : 0;
+    k -= a.first;
+    if (k < *a.top + above)
+        *a.top = k - above;
+    else if (a.shown > 0 && k + below >= *a.top + a.shown)
+        *a.top = k + below - a.shown + 1;
+    area_of(tl, k + a.first < tl->pinned);
 }
 
 size_t tl_thread_step(const struct timeline *tl, int delta)

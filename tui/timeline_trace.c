@@ -74,22 +74,24 @@ uint16_t tl_role(struct timeline *tl, fn_id fn)
 
 /* ---- Threads ---- */
 
+static void add_gap(struct tl_thread *th, const struct gap *gap)
+{
+    flame_gaps_add(flame_gap_is_hard(gap->cause) ? &th->hard : &th->soft, gap);
+    th->gaps[gap->cause] += gap->tid != 0;
+}
+
 static void set_threads(struct timeline *tl)
 {
     size_t ngaps;
     const struct gap *gaps = trace_gaps(tl->m->trace, &ngaps); /* lives as long as the threads */
     tl->nthreads = trace_thread_count(tl->trace);
     tl->threads = xcalloc(tl->nthreads + 1, sizeof *tl->threads);
-    for (size_t i = 0; i < tl->nthreads; i++) {
-        struct tl_thread *th = &tl->threads[i];
-        pid_t tid = trace_thread(tl->trace, i)->tid;
-        flame_gaps_init(&th->hard, gaps, ngaps, tid, true);
-        flame_gaps_init(&th->soft, gaps, ngaps, tid, false);
-        for (int hard = 0; hard < 2; hard++) {
-            const struct flame_gaps *list = hard ? &th->hard : &th->soft;
-            for (size_t k = 0; k < list->n; k++)
-                th->gaps[list->gaps[k]->cause] += list->gaps[k]->tid == tid;
-        }
+    for (size_t i = 0; i < ngaps; i++) {
+        ssize_t own = gaps[i].tid ? trace_find_thread(tl->trace, gaps[i].tid) : -1;
+        if (own >= 0)
+            add_gap(&tl->threads[own], &gaps[i]);
+        for (size_t k = 0; gaps[i].tid == 0 && k < tl->nthreads; k++)
+            add_gap(&tl->threads[k], &gaps[i]);
     }
 }
 
@@ -174,7 +176,7 @@ void tl_free_trace(struct timeline *tl)
     tl->folded = NULL;
     tl->trace = NULL;
     tl->sel.valid = false;
-    tl->lines.len = tl->pinned = tl->top = 0;
+    tl->lines.len = tl->pinned = tl->pin_top = tl->top = 0;
     tl->ranging = false;
     tl->marks_set = 0;
     tl->last_mark = -1;
