@@ -40,8 +40,9 @@ struct child_events {
 
 /* Starts it: stdin /dev/null, stdout and stderr into one pipe of ours, PAGER=cat, no debuginfod, no
  * user perf configuration, default signal dispositions, SIGTERM when the calling thread ends (so
- * call from the main thread). Returns when the program has been executed. MTUI_E_NOENT,
- * MTUI_E_PERM, MTUI_E_IO: it could not be. */
+ * call from the main thread; for a program with file capabilities the kernel drops that at the
+ * exec, and it ends when its control descriptor closes). Returns when the program has been
+ * executed. MTUI_E_NOENT, MTUI_E_PERM, MTUI_E_IO: it could not be. */
 int child_spawn(struct loop *loop, const struct child_spec *spec, const struct child_events *events,
                 struct child **out, struct err *err);
 

@@ -53,7 +53,7 @@ static bool waits_in_poll(const char *text)
 
 void perf_ready_check(const char *proc_root, pid_t pid, struct perf_ready *ready)
 {
-    char status[4096], call[256], wchan[64];
+    char status[4096], call[256];
     *ready = (struct perf_ready){0};
     if (!read_text(proc_root, pid, "status", status, sizeof status))
         return;
@@ -64,8 +64,8 @@ void perf_ready_check(const char *proc_root, pid_t pid, struct perf_ready *ready
     /* After the masks: a signal seen delivered has then been handled when it waits again. */
     if (read_text(proc_root, pid, "syscall", call, sizeof call))
         ready->waiting = waits_in_poll(call);
-    else if (read_text(proc_root, pid, "wchan", wchan, sizeof wchan))
-        ready->waiting = strstr(wchan, "poll") != NULL; /* no ptrace permission: coarser */
+    else
+        ready->coarse = ready->waiting = strstr(status, "\nState:\tS") != NULL;
 }
 
 bool perf_ready_is_idle(const struct perf_ready *ready)

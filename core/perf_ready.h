@@ -16,6 +16,8 @@ struct perf_ready {
     bool handlers; /* SIGTERM is caught, and SIGUSR2 caught or ignored */
     bool waiting;  /* in poll without limit: the main loop, nothing to do */
     bool pending;  /* one of SIGUSR2, SIGINT, SIGTERM is not delivered yet */
+    bool coarse;   /* waiting means only that it sleeps: /proc tells no more of a perf that has file
+                      capabilities, to a user without; ask for further signs of life */
 };
 
 /* proc_root: "/proc". All false when the process is gone. */

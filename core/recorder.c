@@ -215,17 +215,27 @@ static void on_gone(void *arg)
 
 /* ---- readiness ---- */
 
+bool recorder_perf_is_idle(const struct recorder *r)
+{
+    struct perf_ready ready;
+    struct stat st;
+    perf_ready_check("/proc", child_pid(r->child), &ready);
+    /* perf writes the header of its file after it has opened and mapped its events: what sleeps
+     * after that sleeps in the main loop. */
+    if (ready.coarse && (stat(r->data, &st) < 0 || !st.st_size))
+        return false;
+    return perf_ready_is_idle(&ready);
+}
+
 /* A signal-driven perf is ready when it is seen idle in its main loop; one with a control
  * descriptor that is idle there and yet does not answer is deaf: fall back to signals. */
 static void check_ready(void *arg)
 {
     struct recorder *r = arg;
-    struct perf_ready ready;
     r->ready_timer = 0;
     if (r->state != RECORDER_SPAWNED && r->state != RECORDER_PINGED)
         return;
-    perf_ready_check("/proc", child_pid(r->child), &ready);
-    bool idle = perf_ready_is_idle(&ready);
+    bool idle = recorder_perf_is_idle(r);
     if (r->active.ctlfd) {
         r->idle_unanswered = idle ? r->idle_unanswered + 1 : 0;
         if (r->idle_unanswered >= UNANSWERED_CHECKS) {

@@ -9,7 +9,6 @@
 
 #include "core/alloc.h"
 #include "core/perf_message.h"
-#include "core/perf_ready.h"
 #include "core/recorder_impl.h"
 
 #define FINISH_CHECK_NS 100000000u
@@ -20,12 +19,10 @@
 static void check_finish(void *arg)
 {
     struct recorder *r = arg;
-    struct perf_ready ready;
     r->finish_timer = 0;
     if (r->child_ended)
         return;
-    perf_ready_check("/proc", child_pid(r->child), &ready);
-    if (perf_ready_is_idle(&ready) && r->active.finish.signal)
+    if (recorder_perf_is_idle(r) && r->active.finish.signal)
         recorder_signal(r, r->active.finish.signal, NULL);
     r->finish_timer =
         loop_add_timer(r->loop, loop_now_ns(r->loop) + FINISH_CHECK_NS, check_finish, r);

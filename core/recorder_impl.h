@@ -108,6 +108,8 @@ void recorder_set_state(struct recorder *r, enum recorder_state state);
 void recorder_queue(struct recorder *r, enum control_command c, bool first);
 int recorder_signal(struct recorder *r, int sig, struct err *err);
 bool recorder_is_ready(const struct recorder *r);
+/* perf sits in its main loop and every signal sent to it has been dealt with. */
+bool recorder_perf_is_idle(const struct recorder *r);
 
 /* recorder_snapshot.c */
 int recorder_begin_snapshot(struct recorder *r, const char *reason, bool is_end, struct err *err);

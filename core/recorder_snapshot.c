@@ -28,7 +28,6 @@
 
 #include "core/alloc.h"
 #include "core/fmt.h"
-#include "core/perf_ready.h"
 #include "core/recorder_impl.h"
 
 #define IDLE_CHECK_NS 5000000u
@@ -320,12 +319,10 @@ void recorder_snapshot_ping_acked(struct recorder *r)
 static void check_idle(void *arg)
 {
     struct recorder *r = arg;
-    struct perf_ready ready;
     r->snap.timer = 0;
     if (r->snap.stage != SNAP_SENT)
         return;
-    perf_ready_check("/proc", child_pid(r->child), &ready);
-    r->snap.idle_checks = perf_ready_is_idle(&ready) ? r->snap.idle_checks + 1 : 0;
+    r->snap.idle_checks = recorder_perf_is_idle(r) ? r->snap.idle_checks + 1 : 0;
     if (r->active.confirm == CONTROL_CONFIRM_AUX && r->snap.idle_checks) {
         carve(r);
         return;

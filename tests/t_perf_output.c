@@ -140,7 +140,7 @@ static void readiness(void **state)
 {
     (void)state;
 #define STATUS(pending, ignored, caught)                                                           \
-    "Name:\tperf\nSigQ:\t0/1\nSigPnd:\t0000000000000000\nShdPnd:\t" pending                        \
+    "Name:\tperf\nState:\tS (sleeping)\nSigQ:\t0/1\nSigPnd:\t0000000000000000\nShdPnd:\t" pending  \
     "\nSigBlk:\t0\nSigIgn:\t" ignored "\nSigCgt:\t" caught "\nCapInh:\t0\n"
 #define NONE "0000000000000000"
 #define PERF "0000000000014c02"
@@ -179,6 +179,19 @@ static void readiness(void **state)
         assert_int_equal(r.pending, t[i].pending);
         assert_int_equal(perf_ready_is_idle(&r), t[i].idle);
     }
+    char path[80];
+    snprintf(path, sizeof path, "%s/syscall", dir);
+    unlink(path); /* may not be read */
+    put_file(dir, "status", t[2].status);
+    perf_ready_check(root, 42, &r);
+    assert_true(r.coarse && perf_ready_is_idle(&r));
+    put_file(dir, "status", t[3].status);
+    perf_ready_check(root, 42, &r);
+    assert_false(perf_ready_is_idle(&r));
+    put_file(dir, "status", "Name:\tperf\nState:\tR (running)\nSigIgn:\t0\nSigCgt:\t" PERF "\n");
+    perf_ready_check(root, 42, &r);
+    assert_true(r.handlers);
+    assert_false(r.waiting);
     perf_ready_check(root, 43, &r); /* gone */
     assert_false(r.handlers || r.waiting || r.pending);
     char command[128];
