@@ -265,6 +265,84 @@ static void unknown_body(void)
     term_close(f.t);
 }
 
+/* An entry with direct colours, compiled into a folder of our own: Debian's base set has none. */
+static void rgb_body(void)
+{
+    char folder[] = "/tmp/mtui-terminfo-XXXXXX", command[256], path[64];
+    check(mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/source", folder);
+    FILE *f = fopen(path, "w");
+    fprintf(f, "xterm-direct|direct colour,\n\tRGB, colors#0x1000000, pairs#0x7fff,\n"
+               "\tsetaf=\\E[%%?%%p1%%{8}%%<%%t3%%p1%%d%%e38;2;%%p1%%{65536}%%/%%d;%%p1%%{256}%%/%%{255}%%&"
+               "%%d;%%p1%%{255}%%&%%d%%;m,\n"
+               "\tsetab=\\E[%%?%%p1%%{8}%%<%%t4%%p1%%d%%e48;2;%%p1%%{65536}%%/%%d;%%p1%%{256}%%/%%{255}%%&"
+               "%%d;%%p1%%{255}%%&%%d%%;m,\n\tuse=xterm-256color,\n");
+    fclose(f);
+    snprintf(command, sizeof command, "tic -x -o %s %s 2>&1", folder, path);
+    int made = system(command);
+    check(made == 0);
+    char folders[128];
+    snprintf(folders, sizeof folders, "%s:/lib/terminfo:/usr/share/terminfo", folder);
+    setenv("TERMINFO_DIRS", folders, 1);
+    int in[2];
+    char notice[200];
+    struct err err = {0};
+    struct fake g = {0};
+    check(pipe(in) == 0);
+    struct term_options o = {.name = "xterm-256color", .in_fd = in[0], .want_rgb = true,
+                             .out_fd = open("/dev/null", O_WRONLY), .escdelay_ms = 20};
+    int rc = term_open(&g.t, &o, notice, sizeof notice, &err);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    made = system(command);
+    check(made == 0);
+    check(rc == 0);
+    check_text(notice, "");
+    check(term_tier(g.t) == COLOR_RGB);
+    struct theme *theme = theme_new(COLOR_RGB);
+    struct term_cell c =
+        show_one(&g, (struct cell){.cp = 'x', .ink = ROLE_FN0, .paper = ROLE_FN0 + 17}, theme);
+    check((uint32_t)c.fg == color_palette_fill(COLOR_RGB, 0).value);
+    check((uint32_t)c.bg == color_palette_fill(COLOR_RGB, 17).value);
+    theme_free(theme);
+    term_close(g.t);
+}
+
+static void no_rgb_body(void)
+{
+    int in[2];
+    char notice[200];
+    struct err err = {0};
+    struct terminal *t = NULL;
+    setenv("TERMINFO_DIRS", "/lib/terminfo", 1); /* the base set, whatever else is installed */
+    check(pipe(in) == 0);
+    struct term_options o = {.name = "xterm-256color", .in_fd = in[0], .want_rgb = true,
+                             .out_fd = open("/dev/null", O_WRONLY), .escdelay_ms = 20};
+    check(term_open(&t, &o, notice, sizeof notice, &err) == 0);
+    check(strstr(notice, "no terminfo entry xterm-direct") != NULL);
+    check(term_tier(t) == COLOR_256);
+    term_close(t);
+}
+
+/* A slow line: the parts of an arrow key come one after the other. */
+static void slow_line_body(void)
+{
+    struct fake f = open_fake("xterm-256color", false);
+    term_set_escdelay(f.t, 1000);
+    pid_t writer = fork();
+    if (writer == 0) {
+        for (const char *c = "\033OA"; *c; c++) {
+            send_bytes(&f, c, 1);
+            poll(NULL, 0, 20);
+        }
+        _exit(0);
+    }
+    struct pollfd p = {.fd = f.in, .events = POLLIN};
+    check(poll(&p, 1, 10000) == 1);
+    check_text(read_all(&f), "Up");
+    waitpid(writer, NULL, 0);
+    term_close(f.t);
+}
+
 static void refused_body(void)
 {
     int p[2];
@@ -365,6 +443,19 @@ static void no_terminal(void **state)
     in_child(refused_body);
 }
 
+static void direct_colors(void **state)
+{
+    (void)state;
+    in_child(rgb_body);
+    in_child(no_rgb_body);
+}
+
+static void slow_line(void **state)
+{
+    (void)state;
+    in_child(slow_line_body);
+}
+
 static void only_changes(void **state)
 {
     (void)state;
@@ -393,7 +484,8 @@ int main(void)
         cmocka_unit_test(cells),      cmocka_unit_test(few_colors),
         cmocka_unit_test(vt100),      cmocka_unit_test(unknown_terminal),
         cmocka_unit_test(no_terminal), cmocka_unit_test(only_changes),
-        cmocka_unit_test(capabilities),
+        cmocka_unit_test(capabilities), cmocka_unit_test(direct_colors),
+        cmocka_unit_test(slow_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

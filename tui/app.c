@@ -49,18 +49,15 @@ struct app {
 static int choose_tier(const struct app *a, enum color_tier *tier, struct err *err)
 {
     const char *no_color = getenv("NO_COLOR");
-    const char *wanted = settings_text(a->settings, SET_COLOR);
     *tier = term_tier(a->term);
     if (no_color && no_color[0])
         *tier = COLOR_MONO;
-    if (a->options->color && strcmp(a->options->color, "auto") != 0)
-        wanted = a->options->color;
-    enum color_tier best = term_tier(a->term);
-    int rc = color_tier_parse(wanted, tier, err);
-    if (rc == 0 && *tier > best && best != COLOR_MONO)
-        *tier = best == COLOR_RGB ? *tier : best;
-    if (rc == 0 && best == COLOR_MONO)
-        *tier = COLOR_MONO;
+    int rc = color_tier_parse(settings_text(a->settings, SET_COLOR), tier, err);
+    if (rc == 0 && *tier > term_tier(a->term)) {
+        if (*tier == COLOR_RGB && a->ui)
+            model_warn(a->m, "rgb takes effect when mtui starts, with a terminfo entry that has it");
+        *tier = term_tier(a->term);
+    }
     return rc;
 }
 
@@ -272,12 +269,11 @@ static void run(struct app *a)
 static int open_terminal(struct app *a)
 {
     char notice[200] = "";
-    const char *color = a->options->color ? a->options->color : settings_text(a->settings, SET_COLOR);
     struct term_options o = {
         .name = getenv("TERM"),
         .in_fd = -1,
         .out_fd = -1,
-        .want_rgb = strcmp(color, "rgb") == 0,
+        .want_rgb = strcmp(settings_text(a->settings, SET_COLOR), "rgb") == 0,
         .mouse = settings_bool(a->settings, SET_MOUSE),
         .escdelay_ms = (int)settings_number(a->settings, SET_ESCDELAY),
         .need_tty = true,

@@ -158,7 +158,8 @@ void model_set_range(struct model *m, uint64_t start_ns, uint64_t end_ns)
     model_changed(m, MODEL_CURSOR);
 }
 
-static void say(struct model *m, enum model_severity severity, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void say(struct model *m, enum model_severity severity,
+                                                      const char *fmt, va_list ap)
 {
     char raw[sizeof m->say];
     vsnprintf(raw, sizeof raw, fmt, ap);

@@ -88,7 +88,7 @@ static void arm_reset(const struct terminal *t)
     add_capability(bytes, sizeof bytes, "rmkx");
     add_capability(bytes, sizeof bytes, "cnorm");
     add_capability(bytes, sizeof bytes, "rmcup");
-    term_reset_arm(t->in_fd, t->out_fd, bytes);
+    term_reset_arm(bytes);
 }
 
 static void put_raw(const struct terminal *t, const char *bytes)
@@ -227,23 +227,18 @@ int term_open(struct terminal **out, const struct term_options *o, char *notice,
     }
     const char *entry =
         choose_entry(name, o->want_rgb, t->out_fd, direct, sizeof direct, notice, notice_size);
-    term_reset_arm(t->in_fd, t->out_fd, "");
+    term_reset_remember(t->in_fd, t->out_fd);
     t->screen = entry ? newterm(entry, t->out, t->in) : NULL;
     if (!t->screen) {
-        term_reset_disarm();
         free_term(t);
         return err_set(err, MTUI_E_NOTSUP,
                        "no terminal description for TERM=%s, nor for xterm-256color, xterm, vt100 "
                        "(package ncurses-base)",
                        name);
     }
-    term_reset_disarm();
     t->direct = entry == direct;
     set_up_screen(t, o->escdelay_ms);
-    /* Modes were changed by newterm already; curses puts back the ones it found, and so do we. */
-    reset_shell_mode();
     arm_reset(t);
-    reset_prog_mode();
     term_set_mouse(t, o->mouse);
     t->fresh = true;
     t->pair_count = 1;

@@ -48,23 +48,37 @@ static void die(int number)
     raise(number);
 }
 
-void term_reset_arm(int in_fd, int out_fd, const char *bytes)
+/* A stack of its own, so that a stack overflow is survived long enough. */
+static void install_handlers(void)
 {
-    if (!reset.handlers) {
-        reset.handlers = true;
-        for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
-            struct sigaction sa = {.sa_handler = die, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
-            sigemptyset(&sa.sa_mask);
-            sigaction(fatal[i], &sa, NULL);
-        }
-        atexit(term_reset_now);
-        alloc_set_exit_hook(term_reset_now);
+    static char stack[16384];
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&alternate, NULL);
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+        struct sigaction sa = {.sa_handler = die,
+                               .sa_flags = (int)(SA_RESETHAND | SA_NODEFER | SA_ONSTACK)};
+        sigemptyset(&sa.sa_mask);
+        sigaction(fatal[i], &sa, NULL);
     }
+    atexit(term_reset_now);
+    alloc_set_exit_hook(term_reset_now);
+}
+
+void term_reset_remember(int in_fd, int out_fd)
+{
+    if (!reset.handlers)
+        install_handlers();
+    reset.handlers = true;
     reset.in_fd = in_fd;
     reset.out_fd = out_fd;
-    reset.len = strlen(bytes) < sizeof reset.bytes ? strlen(bytes) : sizeof reset.bytes;
-    memcpy(reset.bytes, bytes, reset.len);
     reset.have_modes = tcgetattr(in_fd, &reset.modes) == 0;
+}
+
+void term_reset_arm(const char *bytes)
+{
+    size_t len = strlen(bytes);
+    reset.len = len < sizeof reset.bytes ? len : sizeof reset.bytes;
+    memcpy(reset.bytes, bytes, reset.len);
     atomic_store(&reset.armed, true);
 }
 

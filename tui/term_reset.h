@@ -8,9 +8,12 @@
 #define TERM_MOUSE_ON "\033[?1000h\033[?1002h\033[?1006h"
 #define TERM_MOUSE_OFF "\033[?1006l\033[?1002l\033[?1000l"
 
-/* Arms: from now on a fatal signal or exit() writes bytes to out_fd and gives in_fd the modes that it
- * had at this call. Bytes are copied (the first 256). */
-void term_reset_arm(int in_fd, int out_fd, const char *bytes);
+/* Remembers the terminal and its modes as they are now: those that it is to have in the end. Nothing is
+ * armed by this. */
+void term_reset_remember(int in_fd, int out_fd);
+/* Arms: from now on a fatal signal or exit() writes bytes to the terminal and sets the modes remembered.
+ * Bytes are copied (the first 256). */
+void term_reset_arm(const char *bytes);
 /* The terminal is in order: nothing is to be done any more. */
 void term_reset_disarm(void);
 /* Writes the bytes and sets the modes, if armed, and disarms. Safe in signal handlers. */

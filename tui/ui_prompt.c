@@ -204,8 +204,10 @@ void ui_draw_prompt(struct ui *ui, struct surface *s, int row)
                        action_info(ui->letter_for)->help);
     } else {
         /* Candidates of a completion stand above the line. */
-        if (ui->m->say[0])
+        if (ui->m->say[0]) {
+            surface_fill(s, (struct rect){row - 1, 0, 1, cols}, ' ', style);
             surface_text(s, row - 1, 1, cols - 1, ui->m->say, SIZE_MAX, style);
+        }
         prompt_draw(ui->prompts[ui->mode], s, row, 0, cols, ui->label, style);
     }
 }
