@@ -14,7 +14,9 @@
 
 /* How long hits are counted before the first snapshot may be taken, to see what a trigger costs. */
 #define RATE_WINDOW_NS 250000000u
-#define FLUSH_NS       2000000000u
+/* And how long the recorder must have run by then: a ring without a sample shows nothing. */
+#define RING_START_NS 100000000u
+#define FLUSH_NS            2000000000u
 
 const char *session_state_name(enum session_state s)
 {
@@ -291,7 +293,7 @@ static void check_rate(void *arg)
     call_rate_judge(stats.hits + stats.lost, loop_now_ns(s->loop) - s->probed_ns,
                     cpu_time_ns(s) - s->probed_cpu_ns, &rate);
     call_rate_text(&rate, text, sizeof text);
-    if (!rate.costly) {
+    if (!rate.costly || s->setup.force) {
         if (rate.hits)
             session_log(s, SESSION_INFO, "the triggers are %s", text);
         become_armed(s);
@@ -306,14 +308,14 @@ static void check_rate(void *arg)
 
 void session_on_recorder_ready(struct session *s)
 {
-    uint64_t at = s->probed_ns + RATE_WINDOW_NS;
-    bool measure = !s->setup.argv && s->setup.n_triggers && !s->setup.force;
-    if (measure && loop_now_ns(s->loop) < at)
-        s->hot_timer = loop_add_timer(s->loop, at, check_rate, s);
-    else if (measure)
-        check_rate(s);
-    else
+    /* A program that has not begun yet must not be waited for, and one without triggers need not be. */
+    if (s->setup.argv || !s->setup.n_triggers) {
         become_armed(s);
+        return;
+    }
+    uint64_t window = s->probed_ns + RATE_WINDOW_NS;
+    uint64_t start = loop_now_ns(s->loop) + RING_START_NS;
+    s->hot_timer = loop_add_timer(s->loop, window > start ? window : start, check_rate, s);
 }
 
 /* ---- Ending ---- */

@@ -154,7 +154,7 @@ static char *snap_path(const char *dir, unsigned number)
 static bool is_part_of_recording(const char *name)
 {
     return snap_number(name) || !strcmp(name, "snap-end") || !strcmp(name, "session.ini") ||
-           !strcmp(name, "hits.tsv") || !strcmp(name, "perf.data");
+           !strcmp(name, "hits.tsv");
 }
 
 static int look_into(const char *path, bool *recording, struct err *err)
@@ -188,8 +188,14 @@ int snapshot_dir_create_at(struct snapshot_dir **out, const char *path, struct e
                        "%s holds a recording already, and mtui overwrites none: name another "
                        "directory, or delete that one",
                        path);
-    *out = new_dir(path, made);
-    return 0;
+    /* What perf left where it was not told otherwise; it would be moved into snap-1. */
+    char *data = xasprintf("%s/perf.data", path);
+    if (access(data, F_OK) == 0)
+        rc = err_set(err, MTUI_E_STATE, "%s exists already, and mtui overwrites no recording", data);
+    else
+        *out = new_dir(path, made);
+    free(data);
+    return rc;
 }
 
 int snapshot_dir_open(struct snapshot_dir **out, const char *path, struct err *err)

@@ -570,6 +570,8 @@ static void test_too_hot(void **state)
         skip();
     set_up(&b, "");
     session_setup_add_trigger(&b.setup, "outer");
+    session_setup_add_trigger(&b.setup, "inner");
+    session_setup_add_trigger(&b.setup, "work");
     if (start(&b, &err) < 0)
         fail_msg("%s", err.text);
     wait_end(&b);

@@ -224,6 +224,9 @@ static void test_list_and_delete(void **state)
     assert_int_equal(symlink(outside, link_path), 0);
 
     assert_true(snapshot_dir_is(tmp));
+    char *inside = xasprintf("%s/snap-1", tmp); /* has a perf.data, but is no recording */
+    assert_false(snapshot_dir_is(inside));
+    free(inside);
     assert_int_equal(snapshot_dir_open(&d, tmp, &err), 0);
     assert_int_equal(snapshot_dir_list(d, &list, &n, &err), 0);
     static const unsigned order[] = {1, 2, 5, 10, 0}, bytes[] = {40, 10, 9, 20, 30};

@@ -64,7 +64,7 @@ static void note_spans(struct record *r)
     for (size_t i = r->session ? session_snapshot_count(r->session) : 0; i-- > 0;) {
         unsigned number = session_snapshot_at(r->session, i)->number;
         struct decode_result d = decode_queue_result(r->decode, number);
-        if (d.state != DECODE_DONE)
+        if (d.state != DECODE_DONE || !number)
             continue;
         if (r->status.est_from != number || r->status.est_lookback_ns != d.span_ns)
             session_note_span(r->session, number, d.span_ns);
@@ -126,8 +126,8 @@ static void share_rows(struct record *r, int rows, int share[RECORD_PANES])
         share[RECORD_LOG] = rows;
         return;
     }
-    share[RECORD_LOG] = rows >= 9 ? rows / 3 : 0;
-    share[RECORD_HITS] = rows >= 12 ? rows / 4 : 0;
+    share[RECORD_LOG] = rows >= 8 ? (rows + 1) / 4 : 0;
+    share[RECORD_HITS] = rows >= 11 ? (rows + 1) / 4 : 0;
     enum record_pane focus = r->focus;
     if (!share[focus] && rows >= 3 && focus != RECORD_SNAPSHOTS) {
         share[RECORD_LOG] = share[RECORD_HITS] = 0;

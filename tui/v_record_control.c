@@ -41,8 +41,11 @@ static void on_changed(void *arg)
 static void on_snapshot(void *arg, const struct session_snapshot *snap)
 {
     struct record *r = arg;
+    size_t n = session_snapshot_count(r->session), row = list_selected(r->snapshots);
     decode_queue_add(r->decode, snapshot_dir_path(session_dir(r->session)), snap->number);
     list_refresh(r->snapshots, false);
+    if (snap->number && (n == 1 || row == n - 2)) /* the selection was on the newest */
+        list_select(r->snapshots, n - 1);
 }
 
 /* ---- Leaving ---- */

@@ -10,10 +10,10 @@
 #include "tui/bar.h"
 
 static const struct list_column snapshot_columns[] = {
-    {"#", 3, 0, true, false, true},        {"TIME", 12, 2, false, false, true},
-    {"TRIGGER", 12, 1, false, true, true}, {"TID", 7, 4, true, false, true},
-    {"SIZE", 6, 3, true, false, true},     {"SPAN", 8, 2, true, false, true},
-    {"DECODE", 30, 0, false, false, true},
+    {"#", 3, 0, true, false, true},         {"TIME", 12, 2, false, false, true},
+    {"TRIGGER", 20, 1, false, false, true}, {"TID", 7, 4, true, false, true},
+    {"SIZE", 6, 3, true, false, true},      {"SPAN", 8, 2, true, false, true},
+    {"DECODE", 20, 0, false, true, true},
 };
 
 static const struct list_column hit_columns[] = {
@@ -197,7 +197,9 @@ static struct rect below(struct rect at)
 void v_record_draw_snapshots(struct record *r, struct surface *s, struct rect at)
 {
     char right[64] = "", n[FMT_MAX], max[FMT_MAX];
-    size_t count = snapshot_count(r);
+    size_t count = 0;
+    for (size_t i = 0; i < snapshot_count(r); i++)
+        count += session_snapshot_at(r->session, i)->number != 0;
     uint64_t limit = r->session ? session_get_setup(r->session)->when.max_snapshots : 0;
     if (limit)
         snprintf(right, sizeof right, "%s of %s", fmt_count(n, count), fmt_count(max, limit));
@@ -212,6 +214,8 @@ void v_record_draw_hits(struct record *r, struct surface *s, struct rect at)
     char right[96], hits[FMT_MAX], fired[FMT_MAX];
     snprintf(right, sizeof right, "%s hits, %s snapped", fmt_count(hits, r->status.hits),
              fmt_count(fired, r->status.fired));
+    if (r->focus != RECORD_HITS) /* follows the newest until someone looks at an older one */
+        list_select(r->hits, 0);
     title(r, s, at, RECORD_HITS, "Hits", r->session ? right : "");
     list_draw(r->hits, s, below(at), r->m->glyphs);
 }

@@ -8,7 +8,7 @@
 #include "core/fmt.h"
 #include "tui/bar.h"
 
-#define ROWS 8
+#define ROWS 9
 
 static const struct style plain, dim = {.ink = ROLE_DIM}, warn = {.ink = ROLE_WARN},
                                  error = {.ink = ROLE_ERROR};
@@ -92,7 +92,7 @@ static void draw_ack(struct record *r, struct surface *s, struct rect at, int ro
     if (rec->last_acked)
         v_record_field(s, at, row, "Last ack", plain, "%s   sent %s   acked +%s%s",
                        rec->last_command, sent, fmt_duration(took, rec->last_ack_ns), stats);
-    else if (!rec->ctlfd)
+    else if (!rec->ctlfd || !strncmp(rec->last_command, "SIG", 3))
         v_record_field(s, at, row, "Last ack", plain, "%s   sent %s   a signal is not answered",
                        rec->last_command, sent);
     else
@@ -110,10 +110,9 @@ static void draw_ring(struct record *r, struct surface *s, struct rect at, int r
         v_record_field(s, at, row, "Ring", dim, "none: everything is written");
     else if (st->est_lookback_ns)
         v_record_field(s, at, row, "Ring", plain,
-                       "%s each   est. full since %s   look-back est. %s (from %s %u)",
+                       "%s each   est. full since %s   look-back est. %s (from snapshot %u)",
                        fmt_size(size, st->ring_bytes), clock_of(r, full, st->est_full_ns),
-                       fmt_duration(span, st->est_lookback_ns),
-                       st->est_from ? "snapshot" : "end file", st->est_from);
+                       fmt_duration(span, st->est_lookback_ns), st->est_from);
     else
         v_record_field(s, at, row, "Ring", plain,
                        "%s each   fill and look-back are not known before the first snapshot",
@@ -211,13 +210,13 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
     draw_heartbeat(r, s, at, 4);
     draw_written(r, s, at, 5);
     draw_outstanding(r, s, at, 6);
+    v_record_field(s, at, 7, "Control", dim, "%s", st->rec.why);
     if (st->sentence)
-        v_record_field(s, at, 7, "Ended", st->state == SESSION_ENDED ? plain : error, "%s",
+        v_record_field(s, at, 8, "Ended", st->state == SESSION_ENDED ? plain : error, "%s",
                        st->sentence);
-    else if (st->rec.n_tail)
-        v_record_field(s, at, 7, "perf says", dim, "%s", st->rec.tail[st->rec.n_tail - 1]);
     else
-        v_record_field(s, at, 7, "Control", dim, "%s", st->rec.why);
+        v_record_field(s, at, 8, "perf says", dim, "%s",
+                       st->rec.n_tail ? st->rec.tail[st->rec.n_tail - 1] : "nothing");
     if (v_record_live_rows(r) > ROWS)
-        draw_program(r, s, at, 8);
+        draw_program(r, s, at, ROWS);
 }
