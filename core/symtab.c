@@ -1,5 +1,6 @@
 #include "core/symtab.h"
 
+#include <ctype.h>
 #include <elf.h>
 #include <gelf.h>
 #include <libelf.h>
@@ -9,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/debug_file.h"
+#include "core/demangle.h"
 #include "core/plt.h"
 #include "core/vec.h"
 
@@ -204,8 +206,8 @@ static size_t underscores(const char *name)
     return strspn(name, "_");
 }
 
-/* < 0: a is preferred; 0: as good as b, and the one that comes first in the file wins. */
-static int preference(const struct symtab *t, const struct entry *a, const struct entry *b)
+/* < 0: a is preferred, whatever the names are. */
+static int compare_class(const struct entry *a, const struct entry *b)
 {
     bool as = a->size > 0, bs = b->size > 0;
     if (as != bs)
@@ -214,13 +216,16 @@ static int preference(const struct symtab *t, const struct entry *a, const struc
     if (aw != bw)
         return aw ? 1 : -1;
     bool al = a->flags & SYMBOL_LOCAL, bl = b->flags & SYMBOL_LOCAL;
-    if (al != bl)
-        return al ? 1 : -1;
-    const char *an = entry_name(t, a), *bn = entry_name(t, b);
-    size_t au = underscores(an), bu = underscores(bn);
+    return al == bl ? 0 : al ? 1 : -1;
+}
+
+/* < 0: the name a is preferred; 0: as good as b, and the one that comes first in the file wins. */
+static int compare_names(const char *a, const char *b)
+{
+    size_t au = underscores(a), bu = underscores(b);
     if (au != bu)
         return au < bu ? -1 : 1;
-    size_t alen = strlen(an), blen = strlen(bn);
+    size_t alen = strlen(a), blen = strlen(b);
     return alen == blen ? 0 : alen > blen ? -1 : 1;
 }
 
@@ -229,7 +234,7 @@ static int entry_order(const void *a, const void *b, void *arg)
     const struct entry *x = a, *y = b;
     if (x->vaddr != y->vaddr)
         return x->vaddr < y->vaddr ? -1 : 1;
-    int c = preference(arg, x, y);
+    int c = compare_class(x, y);
     if (c == 0) /* the same name twice comes together */
         c = strcmp(entry_name(arg, x), entry_name(arg, y));
     return c ? c : (int)x->source - (int)y->source;
@@ -252,6 +257,27 @@ static void drop_doubles(struct symtab *t)
     t->all.len = out;
 }
 
+/* Names that differ in one digit are variants of one constructor or destructor: they read the same. */
+static bool same_but_a_digit(const char *a, const char *b)
+{
+    size_t i = 0;
+    while (a[i] && a[i] == b[i])
+        i++;
+    return isdigit((unsigned char)a[i]) && isdigit((unsigned char)b[i]) && strcmp(a + i + 1, b + i + 1) == 0;
+}
+
+/* perf compares names as it prints them. */
+static int compare_readable(const char *a, const char *b)
+{
+    if ((!demangle_is_mangled(a) && !demangle_is_mangled(b)) || same_but_a_digit(a, b))
+        return compare_names(a, b);
+    char *ra = demangle_or_copy(a, DEMANGLE_NO_ARGS), *rb = demangle_or_copy(b, DEMANGLE_NO_ARGS);
+    int c = compare_names(ra, rb);
+    free(ra);
+    free(rb);
+    return c;
+}
+
 /* Of one address the preferred comes first; the others become aliases. */
 static void mark_aliases(struct symtab *t)
 {
@@ -259,16 +285,19 @@ static void mark_aliases(struct symtab *t)
         struct entry *first = &t->all.data[i], *best = first;
         for (end = i + 1; end < t->all.len && t->all.data[end].vaddr == first->vaddr; end++) {
             struct entry *e = &t->all.data[end];
-            if (e->enclosing < best->enclosing && preference(t, e, first) == 0)
-                best = e;
             e->flags |= SYMBOL_ALIAS;
+            if (compare_class(e, first) != 0)
+                continue;
+            int c = compare_readable(entry_name(t, e), entry_name(t, best));
+            if (c < 0 || (c == 0 && e->enclosing < best->enclosing))
+                best = e;
         }
         if (best != first) {
-            struct entry t2 = *first;
-            *first = *best;
-            *best = t2;
-            first->flags &= (uint8_t)~SYMBOL_ALIAS;
+            struct entry preferred = *best;
+            *best = *first;
+            *first = preferred;
             best->flags |= SYMBOL_ALIAS;
+            first->flags &= (uint8_t)~SYMBOL_ALIAS;
         }
     }
 }

@@ -6,7 +6,8 @@
  * (tools/perf/util/symbol-elf.c, symbol.c), so that names equal those of `perf script`:
  *   - STT_FUNC and STT_GNU_IFUNC, and untyped labels in a section whose name contains "text";
  *   - of several symbols at one address: one with a size before one without, not weak before weak,
- *     global before local, fewer leading underscores, the longer name, the first;
+ *     global before local, fewer leading underscores, the longer name (both of the demangled name), the
+ *     first in the file;
  *   - a symbol without a size reaches to the next one, the last to the end of its segment.
  * Every alias stays findable by name (symtab_find_name).
  *
