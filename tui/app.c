@@ -319,17 +319,18 @@ static int start(struct app *a)
 
 static void finish(struct app *a)
 {
-    /* The terminal first: what is still to be done may take a moment, and may want to speak. */
-    editor_free(a->editor);
-    term_close(a->term);
-    if (a->ui && a->options->stop)
-        a->options->stop(a->options->arg, a->m);
-    ui_free(a->ui);
+    /* The terminal first: what is still to be done may take a moment, and may want to speak. The loop may
+     * run on meanwhile, but not for us. */
     loop_remove(a->loop, a->tty_id);
     loop_remove(a->loop, a->signals_id);
     loop_remove(a->loop, a->tick_timer);
     loop_remove(a->loop, a->frame_timer);
     loop_remove(a->loop, a->script_timer);
+    editor_free(a->editor);
+    term_close(a->term);
+    if (a->ui && a->options->stop)
+        a->options->stop(a->options->arg, a->m);
+    ui_free(a->ui);
     signals_close();
     script_free(a->script);
     surface_free(a->surface);
