@@ -5,7 +5,7 @@
 
 #define JOB_SPANS 400000   /* about a millisecond or two of work */
 #define JOB_ROWS 24
-#define QUICK_SPANS 4000000 /* done at once */
+#define QUICK_SPANS 1000000 /* done at once */
 
 static void job_run(void *arg);
 
