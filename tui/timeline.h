@@ -21,6 +21,7 @@
 #include "tui/model.h"
 #include "tui/search.h"
 #include "tui/selection.h"
+#include "tui/source_finder.h"
 #include "tui/trace_stats.h"
 #include "tui/view.h"
 #include "tui/viewport.h"
@@ -67,6 +68,7 @@ struct timeline {
     struct worker *indexer;
     struct pyramid *made;      /* by the indexer, not in use yet */
     struct trace_stats *stats; /* of the whole trace, for the details */
+    struct source_finder *source;
     uint16_t *roles; /* per function: its role, or UINT16_MAX when not asked for yet */
     unsigned palette;
 

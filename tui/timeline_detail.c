@@ -262,7 +262,7 @@ void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
 {
     const struct span *span = selection_span(tl->src, &tl->sel);
     struct pane p = {.tl = tl, .s = s, .r = r, .row = r.row + 1};
-    char title[512], right[64] = "", name[256];
+    char title[512], right[300], name[256];
     if (tl->search) {
         draw_search(tl, s, r.row + r.rows - 1, r);
         p.r.rows--;
@@ -275,7 +275,13 @@ void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
     const char *module = strrchr(f->module, '/');
     name_fit(name, sizeof name, f->name, (size_t)(r.cols > 50 ? r.cols - 40 : 10));
     snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : f->module);
-    snprintf(right, sizeof right, "depth %zu", tl->sel.depth);
+    const struct source_place *place = source_find(tl->source, f);
+    const char *file = place && place->file ? strrchr(place->file, '/') : NULL;
+    file = file ? file + 1 : place ? place->file : NULL;
+    if (file)
+        snprintf(right, sizeof right, "%.200s:%d   depth %zu", file, place->line, tl->sel.depth);
+    else
+        snprintf(right, sizeof right, "depth %zu", tl->sel.depth);
     bar_draw_rule(s, r.row, r.col, r.cols, title, right, tl->m->glyphs);
     draw_times(&p, span);
     draw_stack(&p);

@@ -318,6 +318,22 @@ static bool copy(struct timeline *tl)
     return true;
 }
 
+static bool edit_source(struct timeline *tl)
+{
+    const struct span *s = selection_span(tl->src, &tl->sel);
+    if (!s)
+        return true;
+    const struct function *f = functions_get(trace_functions(tl->trace), s->fn);
+    const struct source_place *place = source_find(tl->source, f);
+    if (!place)
+        model_say(tl->m, "the source of %s is still being looked up", f->name);
+    else if (!place->file)
+        model_say(tl->m, "no source line is known for %s (%s)", f->name, f->module);
+    else
+        model_edit_source(tl->m, place->file, place->line);
+    return true;
+}
+
 bool tl_action(struct timeline *tl, enum action act, const char *arg)
 {
     if (!tl->trace)
@@ -357,6 +373,8 @@ bool tl_action(struct timeline *tl, enum action act, const char *arg)
         return cancel(tl);
     case ACT_COPY:
         return copy(tl);
+    case ACT_SOURCE:
+        return edit_source(tl);
     default:
         return false;
     }

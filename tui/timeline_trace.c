@@ -168,6 +168,7 @@ static void free_index(struct timeline *tl)
 void tl_free_trace(struct timeline *tl)
 {
     free_index(tl);
+    source_finder_clear(tl->source);
     free_threads(tl);
     free(tl->roles);
     tl->roles = NULL;

@@ -11,7 +11,7 @@
 #include "tui/theme.h"
 #include "tui/timeline.h"
 
-static void stats_ready(void *arg)
+static void news(void *arg)
 {
     model_redraw(arg);
 }
@@ -21,7 +21,8 @@ static void *create(struct model *m)
     struct timeline *tl = xcalloc(1, sizeof *tl);
     tl->m = m;
     tl->details = !m->settings || settings_bool(m->settings, SET_DETAILS);
-    tl->stats = trace_stats_new(m->loop, stats_ready, m);
+    tl->stats = trace_stats_new(m->loop, news, m);
+    tl->source = source_finder_new(m->loop, news, m);
     tl->last_mark = -1;
     tl->calls_fn = FN_NONE;
     tl_set_trace(tl);
@@ -33,6 +34,7 @@ static void destroy(void *view)
     struct timeline *tl = view;
     tl_free_trace(tl);
     trace_stats_free(tl->stats);
+    source_finder_free(tl->source);
     vec_free(&tl->lines);
     free(tl);
 }

@@ -1,0 +1,304 @@
+/* The Functions and Events screens driven by actions; the look-up of source lines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/lib_gentrace.h"
+#include "tests/lib_golden.h"
+#include "tui/glyph.h"
+#include "tui/model.h"
+#include "tui/source_finder.h"
+#include "tui/theme.h"
+#include "tui/v_event.h"
+#include "tui/v_function.h"
+
+static const char server[] =
+    "thread 4713 worker-0\n"
+    "+ 1000000 worker_main /usr/bin/demo-server s\n"
+    "+ 1205000 handle_request\n"
+    "+ 1206000 parse_headers\n + 1209000 scan_line\n - 1212000\n + 1213000 scan_line\n - 1217000\n"
+    "- 1226000\n"
+    "+ 1240280 eval_block\n + 1241440 str_append\n - 1241480\n + 1243000 str_append\n - 1246000\n - 1250000\n"
+    "+ 1250000 eval_block\n + 1251000 str_append\n - 1260000\n - 1285000\n"
+    "- 1320000\n"
+    "gap 1325000 1329000 overflow\n"
+    "mark 1205000 trigger handle_request entry\n"
+    "+ 1330000 epoll_wait /lib/libc.so.6\n - 1340000\n"
+    "- 1400000\n"
+    "thread 4714 worker-1\n"
+    "+ 1000000 fib\n + 1020000 fib\n + 1030000 fib\n - 1060000\n - 1080000\n - 1090000\n";
+
+struct rig {
+    const struct view_ops *ops;
+    struct model *m;
+    struct trace *t;
+    struct theme *theme;
+    void *v;
+    struct surface *s;
+};
+
+static void rig_open(struct rig *r, const struct view_ops *ops, const char *text, int rows, int cols)
+{
+    *r = (struct rig){.ops = ops, .t = gentrace_parse(text)};
+    r->m = model_new(NULL, NULL);
+    r->theme = theme_new(COLOR_256);
+    r->m->theme = r->theme;
+    r->m->glyphs = glyphs_of(GLYPHS_UNICODE);
+    r->s = surface_new(rows, cols);
+    surface_set_replacement(r->s, glyph(r->m->glyphs, GLYPH_REPLACEMENT), true);
+    r->v = ops->create(r->m);
+    model_set_trace(r->m, r->t, "snap 1", NULL, NULL);
+    ops->changed(r->v, MODEL_TRACE);
+    if (ops->show)
+        ops->show(r->v);
+}
+
+static void draw(struct rig *r)
+{
+    char line[300] = "";
+    int rows = surface_rows(r->s), cols = surface_cols(r->s);
+    surface_clear(r->s);
+    r->ops->draw(r->v, r->s, (struct rect){1, 0, rows - 3, cols});
+    r->ops->state(r->v, line, sizeof line);
+    surface_text(r->s, 0, 0, cols, line, SIZE_MAX, (struct style){0});
+    line[0] = '\0';
+    r->ops->status(r->v, line, sizeof line);
+    surface_text(r->s, rows - 2, 0, cols, r->m->say[0] ? r->m->say : line, SIZE_MAX, (struct style){0});
+}
+
+static void rig_close(struct rig *r)
+{
+    r->ops->destroy(r->v);
+    model_free(r->m);
+    theme_free(r->theme);
+    surface_free(r->s);
+    trace_free(r->t);
+}
+
+static void act(struct rig *r, enum action a, const char *arg)
+{
+    r->m->say[0] = '\0';
+    assert_true(r->ops->action(r->v, a, arg));
+    draw(r);
+}
+
+/* What stands in the row of the pointer. */
+static bool chosen_has(struct rig *r, const char *text)
+{
+    bool has = false;
+    for (int row = 3; row < surface_rows(r->s) - 2 && !has; row++) {
+        if (surface_at(r->s, row, 0)->cp != glyph(r->m->glyphs, GLYPH_POINTER))
+            continue;
+        char *line = golden_row(r->s, row);
+        has = strstr(line, text) != NULL;
+        free(line);
+        break;
+    }
+    return has;
+}
+
+static void functions_table(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, &view_function, server, 30, 100);
+    draw(&r);
+    golden_check(r.s, "functions_100x30", "100x30 unicode 256, server trace");
+    assert_true(golden_find(r.s, "8 of 8 functions"));
+    /* Recursion counts once: three calls of fib in 90 us. */
+    act(&r, ACT_SORT, "calls");
+    assert_true(golden_find(r.s, "sort: CALLS"));
+    act(&r, ACT_FILTER, "fib");
+    assert_true(golden_find(r.s, "1 of 8 functions"));
+    assert_true(chosen_has(&r, "3   90.0 us   90.0 us"));
+    act(&r, ACT_FILTER, "self>=30us module=demo");
+    assert_true(golden_find(r.s, "4 of 8 functions")); /* worker_main, handle_request, eval_block, fib */
+    act(&r, ACT_FILTER, "self>=soon");
+    assert_true(r.m->say_severity == SAY_ERROR);
+    act(&r, ACT_FILTER, "^(scan|str)_");
+    assert_true(golden_find(r.s, "2 of 8 functions"));
+    act(&r, ACT_CANCEL, NULL);
+    assert_true(golden_find(r.s, "8 of 8 functions"));
+    rig_close(&r);
+}
+
+static void functions_lead_to_calls(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, &view_function, server, 30, 100);
+    act(&r, ACT_FILTER, "str_append");
+    act(&r, ACT_OPEN, NULL);
+    assert_string_equal(r.m->want.screen, "timeline");
+    assert_int_equal(r.m->cursor_ns, 1251000);
+    assert_int_equal(r.m->cursor_tid, 4713);
+    assert_int_equal(r.m->cursor_depth, 3);
+    act(&r, ACT_CALL_NEXT, NULL);
+    act(&r, ACT_OPEN, NULL);
+    assert_int_equal(r.m->cursor_ns, 1243000);
+    act(&r, ACT_CALL_PREV, NULL);
+    act(&r, ACT_OPEN, NULL);
+    assert_int_equal(r.m->cursor_ns, 1251000);
+    assert_true(golden_find(r.s, "eval_block"));
+    /* Callers and callees of a function. */
+    act(&r, ACT_FILTER, "eval_block");
+    assert_true(golden_find(r.s, "100.0 %  handle_request"));
+    assert_true(golden_find(r.s, "100.0 %  str_append"));
+    rig_close(&r);
+}
+
+static void functions_of_a_range(void **state)
+{
+    (void)state;
+    struct rig r;
+    char text[100];
+    rig_open(&r, &view_function, server, 30, 100);
+    model_set_range(r.m, 1206000, 1226000);
+    r.ops->changed(r.v, MODEL_CURSOR);
+    draw(&r);
+    r.ops->state(r.v, text, sizeof text);
+    assert_non_null(strstr(text, "A-B"));
+    /* worker_main, handle_request, parse_headers, scan_line. */
+    assert_true(golden_find(r.s, "4 of 4 functions"));
+    model_set_range(r.m, 0, 0);
+    model_set_cursor(r.m, 4714, 1030000);
+    r.ops->changed(r.v, MODEL_CURSOR);
+    act(&r, ACT_OPTIONS, NULL);
+    assert_true(golden_find(r.s, "1 of 1 functions"));
+    model_set_trace(r.m, NULL, NULL, NULL, NULL);
+    r.ops->changed(r.v, MODEL_TRACE);
+    draw(&r);
+    assert_true(golden_find(r.s, "No trace is open"));
+    rig_close(&r);
+}
+
+static void events_follow(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, &view_event, server, 30, 100);
+    model_set_cursor(r.m, 4713, 1241440);
+    r.ops->changed(r.v, MODEL_CURSOR);
+    draw(&r);
+    assert_true(chosen_has(&r, "str_append"));
+    assert_true(chosen_has(&r, "call"));
+    golden_check(r.s, "events_100x30", "100x30 unicode 256, server trace, cursor at 241.44 us");
+    act(&r, ACT_DOWN, NULL);
+    assert_true(chosen_has(&r, "40 ns"));
+    assert_int_equal(r.m->cursor_ns, 1241480);
+    act(&r, ACT_CALL_NEXT, NULL);
+    assert_int_equal(r.m->cursor_ns, 1243000);
+    act(&r, ACT_CALL_NEXT, NULL);
+    assert_int_equal(r.m->cursor_ns, 1251000);
+    act(&r, ACT_CALL_PREV, NULL);
+    assert_int_equal(r.m->cursor_ns, 1243000);
+    act(&r, ACT_GAP_NEXT, NULL);
+    assert_true(chosen_has(&r, "overflow"));
+    assert_int_equal(r.m->cursor_ns, 1325000);
+    act(&r, ACT_OPEN, NULL);
+    assert_string_equal(r.m->want.screen, "timeline");
+    rig_close(&r);
+}
+
+static void events_ends_and_filters(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, &view_event, server, 30, 100);
+    act(&r, ACT_FIRST, NULL);
+    assert_true(chosen_has(&r, "worker_main"));
+    act(&r, ACT_UP, NULL);
+    assert_true(chosen_has(&r, "worker_main"));
+    act(&r, ACT_LAST, NULL);
+    assert_true(chosen_has(&r, "400.000 us"));
+    for (int i = 0; i < 5; i++)
+        act(&r, ACT_DOWN, NULL);
+    assert_true(chosen_has(&r, "400.000 us"));
+    act(&r, ACT_PAGE_UP, NULL);
+    act(&r, ACT_PAGE_UP, NULL);
+    act(&r, ACT_PAGE_UP, NULL);
+    assert_true(chosen_has(&r, "0.000 us") || chosen_has(&r, "0 ns"));
+    act(&r, ACT_FILTER, "kind=gap,mark");
+    act(&r, ACT_FIRST, NULL);
+    assert_true(chosen_has(&r, "TRIGGER"));
+    act(&r, ACT_DOWN, NULL);
+    assert_true(chosen_has(&r, "GAP"));
+    act(&r, ACT_FILTER, "tid=4714");
+    act(&r, ACT_FIRST, NULL);
+    assert_true(chosen_has(&r, "fib"));
+    act(&r, ACT_FILTER, "scan tid=4713 kind=call");
+    act(&r, ACT_FIRST, NULL);
+    assert_true(chosen_has(&r, "scan_line"));
+    act(&r, ACT_FILTER, "kind=song");
+    assert_string_equal(r.m->say, "kinds are call, ret, gap and mark, not song");
+    act(&r, ACT_FILTER, "tid=1");
+    assert_string_equal(r.m->say, "no thread 1 in this trace");
+    act(&r, ACT_CANCEL, NULL);
+    act(&r, ACT_GOTO, "206us");
+    assert_true(chosen_has(&r, "parse_headers"));
+    for (int rows = 4; rows < 40; rows += 5)
+        for (int cols = 4; cols < 130; cols += 21) {
+            surface_resize(r.s, rows, cols);
+            draw(&r);
+        }
+    rig_close(&r);
+}
+
+extern char __executable_start;
+
+__attribute__((noinline)) static int a_function_with_a_line(int x)
+{
+    return x * 3;
+}
+static const int its_line = __LINE__ - 4;
+
+static void ready(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void source_lines(void **state)
+{
+    (void)state;
+    int news = 0;
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    assert_true(n > 0);
+    self[n] = '\0';
+    struct function f = {.name = "a_function_with_a_line", .raw = "a_function_with_a_line", .module = self};
+    f.addr = (uint64_t)((uintptr_t)a_function_with_a_line - (uintptr_t)&__executable_start);
+    struct source_finder *finder = source_finder_new(NULL, ready, &news);
+    const struct source_place *place = source_find(finder, &f);
+    assert_non_null(place);
+    assert_int_equal(news, 1);
+    assert_non_null(place->file);
+    assert_non_null(strstr(place->file, "tests/t_tracescreens.c"));
+    assert_int_equal(place->line, its_line);
+    assert_non_null(source_find(finder, &f)->file);
+    assert_int_equal(news, 1);
+    f.module = "/no/such/file";
+    assert_null(source_find(finder, &f)->file);
+    f.module = "[vdso]";
+    assert_null(source_find(finder, &f)->file);
+    source_finder_free(finder);
+    assert_int_equal(a_function_with_a_line(2), 6);
+}
+
+int main(void)
+{
+    setlocale(LC_ALL, "C.UTF-8");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_table),       cmocka_unit_test(functions_lead_to_calls),
+        cmocka_unit_test(functions_of_a_range),  cmocka_unit_test(events_follow),
+        cmocka_unit_test(events_ends_and_filters), cmocka_unit_test(source_lines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
