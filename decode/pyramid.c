@@ -436,3 +436,23 @@ size_t pyramid_longest(const struct pyramid_iter *row, size_t from, size_t to)
     add_spans(&sum, row, from, to);
     return sum.longest;
 }
+
+uint8_t pyramid_starts(const struct pyramid_iter *row, size_t from, size_t to, const uint64_t edge[9])
+{
+    /* The level with enough nodes to find a start in each stretch, and no more than that. */
+    size_t l = 0;
+    while (l + 1 < row->levels && (to - from) / spans_below(l + 1) >= 32)
+        l++;
+    uint8_t found = 0;
+    if (l >= row->levels)
+        return 0;
+    size_t below = spans_below(l), k = (from + below - 1) / below;
+    for (unsigned e = 0; k * below < to && e < 8 && found != 0xff; k++) {
+        uint64_t start = row->level[l][k].first_ns;
+        while (e < 8 && edge[e + 1] <= start)
+            e++;
+        if (e < 8 && start >= edge[e])
+            found |= (uint8_t)(1u << e);
+    }
+    return found;
+}

@@ -79,6 +79,10 @@ void pyramid_row(struct pyramid_iter *row, const struct pyramid *p, size_t threa
  * O(log(distance)), and most of that in the nodes. */
 size_t pyramid_seek(const struct pyramid_iter *row, size_t from, uint64_t time_ns);
 
+/* Bit e is set if a span of from … to − 1 is known to start in [edge[e], edge[e + 1]); not every such e
+ * is found. Reads a few dozen nodes and no spans. */
+uint8_t pyramid_starts(const struct pyramid_iter *row, size_t from, size_t to, const uint64_t edge[9]);
+
 /* The longest of the spans from … to − 1 (from < to), the first among equals. O(log n). */
 size_t pyramid_longest(const struct pyramid_iter *row, size_t from, size_t to);
 

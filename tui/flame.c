@@ -168,7 +168,9 @@ static void compose_one(struct flame_cell *c, const struct span *s, unsigned a, 
 static uint8_t owned_mask(const struct cell_spans *cs)
 {
     const struct flame_row *row = cs->row;
-    uint8_t m = 0;
+    uint8_t m = row->starts && cs->end - cs->begin >= 64
+                    ? row->starts(row, cs->begin, cs->end, cs->edge)
+                    : 0;
     size_t k = cs->first;
     while (k < cs->end && m != 0xff) {
         unsigned a, b;

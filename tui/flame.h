@@ -61,6 +61,9 @@ struct flame_row {
     size_t (*longest)(const struct flame_row *row, size_t i, size_t j);
     /* The first span off the CPU in [i, j), or j. */
     size_t (*off_cpu)(const struct flame_row *row, size_t i, size_t j);
+    /* NULL, or a quick partial answer: eighths of a cell (edge[0] to edge[8]) in which some span of
+     * [i, j) starts for sure. */
+    uint8_t (*starts)(const struct flame_row *row, size_t i, size_t j, const uint64_t edge[9]);
     const void *index; /* of the one who answers */
 };
 

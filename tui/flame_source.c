@@ -80,6 +80,12 @@ static size_t longest_of_nodes(const struct flame_row *row, size_t i, size_t j)
     return pyramid_longest(&((const struct row_index *)row->index)->nodes, i, j);
 }
 
+static uint8_t starts_of_nodes(const struct flame_row *row, size_t i, size_t j,
+                               const uint64_t edge[9])
+{
+    return pyramid_starts(&((const struct row_index *)row->index)->nodes, i, j, edge);
+}
+
 static size_t off_cpu_of_index(const struct flame_row *row, size_t i, size_t j)
 {
     const struct row_index *r = row->index;
@@ -126,6 +132,7 @@ struct flame_row flame_source_row(struct flame_source *s, size_t thread, size_t 
     if (s->pyramid) {
         row.seek = seek_nodes;
         row.longest = longest_of_nodes;
+        row.starts = starts_of_nodes;
     }
     if (s->may_be_off && !(*slot)->off_known)
         find_off_cpu(*slot, spans, n);

@@ -8,8 +8,9 @@ struct brush {
     struct timeline *tl;
     const struct glyphs *g;
     const struct span *selected; /* when it stands in this row */
-    size_t thread, depth;
-    size_t hint;                 /* where the row above was last looked at */
+    size_t thread;
+    struct flame_row above;      /* of depth above_depth, for the colours of callers */
+    size_t above_depth, hint;    /* hint: where it was last looked at */
     const struct span *last;     /* the span whose role was asked for last */
     uint16_t last_role;
     uint16_t left_role;          /* of what stands at the right edge of the cell to the left */
@@ -22,12 +23,17 @@ static uint16_t span_role(struct brush *b, const struct span *s)
     if (s == b->last)
         return b->last_role;
     uint16_t role = tl_role(b->tl, s->fn);
-    if (role >= ROLE_FN0 && b->depth > 0 && s->depth > 0) {
-        struct flame_row above = flame_source_row(b->tl->src, b->thread, s->depth - 1u);
-        size_t from = b->hint < above.n && above.spans[b->hint].start_ns <= s->start_ns ? b->hint : 0;
-        size_t k = above.seek(&above, from, s->start_ns + 1);
+    if (role >= ROLE_FN0 && s->depth > 0) {
+        const struct flame_row *above = &b->above;
+        if (b->above_depth != s->depth - 1u) {
+            b->above = flame_source_row(b->tl->src, b->thread, s->depth - 1u);
+            b->above_depth = s->depth - 1u;
+            b->hint = 0;
+        }
+        size_t from = b->hint < above->n && above->spans[b->hint].start_ns <= s->start_ns ? b->hint : 0;
+        size_t k = above->seek(above, from, s->start_ns + 1);
         b->hint = k > 0 ? k - 1 : 0;
-        uint16_t parent = k > 0 ? tl_role(b->tl, above.spans[k - 1].fn) : ROLE_DEFAULT;
+        uint16_t parent = k > 0 ? tl_role(b->tl, above->spans[k - 1].fn) : ROLE_DEFAULT;
         if (parent == role)
             role = (uint16_t)(ROLE_FN0 + (role - ROLE_FN0 + 1u) % b->tl->palette);
     }
@@ -176,7 +182,9 @@ static void paint_shape(struct brush *b, struct cell *c, const struct flame_cell
         paint(c, glyph(g, GLYPH_HAIR_LEFT + f->eighths), span_role(b, f->ink), ROLE_DEFAULT, 0);
         break;
     case FLAME_DENSITY:
-        paint(c, glyph(g, density(f->eighths)), span_role(b, f->ink), ROLE_DEFAULT,
+        /* Many callers in one cell: there is no one to keep apart from. */
+        paint(c, glyph(g, density(f->eighths)),
+              f->count > 2 ? tl_role(b->tl, f->ink->fn) : span_role(b, f->ink), ROLE_DEFAULT,
               f->flags & FLAME_AGGREGATE ? CELL_AGGREGATE : 0);
         break;
     case FLAME_OFF:
@@ -235,7 +243,7 @@ void tl_put_cells(struct timeline *tl, struct surface *s, int row, int col,
     struct brush b = {.tl = tl,
                       .g = tl->m->glyphs,
                       .thread = thread,
-                      .depth = depth,
+                      .above_depth = SIZE_MAX,
                       .mono = tier == COLOR_MONO,
                       .few_colors = tier <= COLOR_16};
     if (selected && tl->sel.thread == thread &&
@@ -255,7 +263,8 @@ void tl_put_cells(struct timeline *tl, struct surface *s, int row, int col,
         else if (tl->search && f->ink && search_has(tl->search, f->ink->fn))
             paint_over(&c, f, ROLE_MATCH);
         const struct span *right = f->shape == FLAME_SPLIT ? f->paper : f->ink;
-        b.left_role = right && (f->owned & 0x80) ? span_role(&b, right) : ROLE_DEFAULT;
+        bool whole = f->count <= 2 && right && (f->owned & 0x80);
+        b.left_role = whole ? span_role(&b, right) : ROLE_DEFAULT;
         bool right_half = f->shape == FLAME_TEXT && f->cp == 0;
         if (f->shape != FLAME_EMPTY && !right_half)
             surface_put_cell(s, row, col + i, c);
