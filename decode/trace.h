@@ -144,6 +144,13 @@ void trace_builder_count_sample(struct trace_builder *b, size_t thread, int cpu)
 int trace_builder_enter(struct trace_builder *b, size_t thread, uint64_t time_ns, fn_id fn,
                         unsigned flags);
 void trace_builder_leave(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags);
+/* Nothing is open, and it turns out that everything since the thread's last cut happened inside fn: a
+ * frame around all of it, from the first time since the cut (SPAN_INFERRED_START), now open. */
+int trace_builder_wrap(struct trace_builder *b, size_t thread, uint64_t time_ns, fn_id fn);
+/* What comes has nothing to do with what was: leaves everything open (flags) and makes sure that no
+ * later wrap reaches back. */
+void trace_builder_cut(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags);
+
 size_t trace_builder_depth(const struct trace_builder *b, size_t thread);
 /* The function open at a depth of the thread's present stack; FN_NONE beyond it. */
 fn_id trace_builder_open_fn(const struct trace_builder *b, size_t thread, size_t depth);

@@ -25,6 +25,15 @@ struct frame {
     fn_id fn;
 };
 
+/* A stretch between two cuts. Spans carry their depth relative to where the stretch began, modulo 2^16;
+ * frames found around it later lie above that, so its floor may be negative. */
+struct stretch {
+    uint64_t spans; /* in it */
+    uint64_t first_ns;
+    size_t rows;    /* that it takes */
+    uint16_t floor; /* subtracted from the stored depths at the end, modulo 2^16 */
+};
+
 struct thread_builder {
     struct trace_thread info;
     char *comm;
@@ -32,7 +41,9 @@ struct thread_builder {
     uint64_t now_ns, clamped, too_deep;
     struct span_chunk *first, *last;
     VEC(struct frame) stack;
-    VEC(size_t) row_len; /* spans per depth */
+    VEC(struct stretch) stretches; /* all but the present one */
+    struct stretch now;
+    size_t rows; /* that any of the stretches takes */
 };
 
 struct trace_builder {
@@ -70,7 +81,7 @@ static void free_thread(struct thread_builder *t)
     free_spans(t);
     free(t->comm);
     vec_free(&t->stack);
-    vec_free(&t->row_len);
+    vec_free(&t->stretches);
     free(t);
 }
 
@@ -220,32 +231,62 @@ static struct span *append_span(struct thread_builder *t)
     return &c->spans[c->used++];
 }
 
+/* Opens a span at a depth relative to the present stretch. */
+static int open_span(struct thread_builder *t, uint64_t start_ns, uint64_t now_ns, uint16_t depth,
+                     fn_id fn, unsigned flags)
+{
+    struct span *s = append_span(t);
+    if (!s)
+        return MTUI_E_NOMEM;
+    if (!vec_try_push(&t->stack, ((struct frame){.span = s, .fn = fn}))) {
+        t->last->used--;
+        return MTUI_E_NOMEM;
+    }
+    *s = (struct span){start_ns, now_ns, fn, depth, (uint16_t)flags};
+    if (!t->now.spans++)
+        t->now.first_ns = start_ns;
+    t->info.spans++;
+    return 0;
+}
+
 int trace_builder_enter(struct trace_builder *b, size_t thread, uint64_t time_ns, fn_id fn,
                         unsigned flags)
 {
     struct thread_builder *t = b->threads.data[thread];
-    size_t depth = t->stack.len;
     uint64_t now = advance(t, time_ns);
-    if (!vec_try_push(&t->stack, ((struct frame){.fn = fn})))
-        return MTUI_E_NOMEM;
+    size_t depth = t->stack.len;
     if (depth >= TRACE_MAX_DEPTH) {
         t->too_deep++;
-        return 0;
+        return vec_try_push(&t->stack, ((struct frame){.fn = fn})) ? 0 : MTUI_E_NOMEM;
     }
-    if (depth == t->row_len.len && !vec_try_push(&t->row_len, (size_t)0)) {
-        t->stack.len--;
-        return MTUI_E_NOMEM;
-    }
-    struct span *s = append_span(t);
-    if (!s) {
-        t->stack.len--;
-        return MTUI_E_NOMEM;
-    }
-    *s = (struct span){now, now, fn, (uint16_t)depth, (uint16_t)flags};
-    t->stack.data[depth].span = s;
-    t->row_len.data[depth]++;
-    t->info.spans++;
-    return 0;
+    if (depth >= t->now.rows)
+        t->now.rows = depth + 1;
+    return open_span(t, now, now, (uint16_t)(depth + t->now.floor), fn, flags);
+}
+
+int trace_builder_wrap(struct trace_builder *b, size_t thread, uint64_t time_ns, fn_id fn)
+{
+    struct thread_builder *t = b->threads.data[thread];
+    uint64_t now = advance(t, time_ns);
+    if (t->stack.len || !t->now.spans || t->now.rows >= TRACE_MAX_DEPTH)
+        return trace_builder_enter(b, thread, time_ns, fn, SPAN_INFERRED_START);
+    t->now.floor--;
+    t->now.rows++;
+    return open_span(t, t->now.first_ns, now, t->now.floor, fn, SPAN_INFERRED_START);
+}
+
+void trace_builder_cut(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags)
+{
+    struct thread_builder *t = b->threads.data[thread];
+    while (t->stack.len)
+        trace_builder_leave(b, thread, time_ns, flags);
+    if (!t->now.spans)
+        return;
+    if (t->now.rows > t->rows)
+        t->rows = t->now.rows;
+    if (!vec_try_push(&t->stretches, t->now))
+        b->no_memory = true;
+    t->now = (struct stretch){0};
 }
 
 void trace_builder_leave(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags)
@@ -311,13 +352,44 @@ uint64_t trace_builder_too_deep(const struct trace_builder *b)
 
 /* ---- Finishing ---- */
 
-/* From the order of calls into rows; frees the chunks as it goes. */
+/* The spans in the order of calls, with their stretches. */
+struct reader {
+    const struct thread_builder *t;
+    size_t stretch;
+    uint64_t left; /* of the stretch */
+    uint16_t floor;
+};
+
+static uint16_t true_depth(struct reader *r, const struct span *s)
+{
+    while (!r->left) {
+        const struct thread_builder *t = r->t;
+        const struct stretch *st =
+            r->stretch < t->stretches.len ? &t->stretches.data[r->stretch] : &t->now;
+        r->stretch++;
+        r->left = st->spans;
+        r->floor = st->floor;
+    }
+    r->left--;
+    return (uint16_t)(s->depth - r->floor);
+}
+
+static void count_rows(const struct thread_builder *t, size_t *rows)
+{
+    struct reader r = {.t = t};
+    for (const struct span_chunk *c = t->first; c; c = c->next)
+        for (size_t i = 0; i < c->used; i++)
+            rows[true_depth(&r, &c->spans[i])]++;
+}
+
+/* From the order of calls into rows; frees the chunks as it goes. A frame found around others is
+ * appended after them, but it is the first of its stretch in its row: rows come out sorted. */
 static int sort_into_rows(struct thread_builder *t, struct track *k)
 {
-    size_t depths = t->row_len.len;
-    if (depths == 0)
+    size_t depths = t->now.rows > t->rows ? t->now.rows : t->rows;
+    if (t->info.spans == 0)
         return 0;
-    size_t *first = malloc((depths + 1) * sizeof *first), *next = malloc(depths * sizeof *next);
+    size_t *first = malloc((depths + 1) * sizeof *first), *next = calloc(depths, sizeof *next);
     struct span *spans = large_alloc((size_t)t->info.spans, sizeof *spans);
     if (!first || !next || !spans) {
         free(first);
@@ -325,19 +397,26 @@ static int sort_into_rows(struct thread_builder *t, struct track *k)
         large_free(spans, (size_t)t->info.spans, sizeof *spans);
         return MTUI_E_NOMEM;
     }
+    count_rows(t, next);
     first[0] = 0;
     for (size_t d = 0; d < depths; d++) {
+        first[d + 1] = first[d] + next[d];
         next[d] = first[d];
-        first[d + 1] = first[d] + t->row_len.data[d];
     }
+    struct reader r = {.t = t};
     while (t->first) {
         struct span_chunk *c = t->first;
-        for (size_t i = 0; i < c->used; i++)
-            spans[next[c->spans[i].depth]++] = c->spans[i];
+        for (size_t i = 0; i < c->used; i++) {
+            uint16_t depth = true_depth(&r, &c->spans[i]);
+            struct span *to = &spans[next[depth]++];
+            *to = c->spans[i];
+            to->depth = depth;
+        }
         t->first = c->next;
         large_free(c, c->cap + 1, sizeof(struct span));
     }
     t->last = NULL;
+    t->rows = depths;
     free(next);
     k->spans = spans;
     k->row_first = first;
@@ -408,7 +487,7 @@ static int build_tracks(struct trace_builder *b, struct trace *t)
         if (sort_into_rows(from, k) < 0)
             return MTUI_E_NOMEM;
         k->info = from->info;
-        k->info.depths = k->row_first ? from->row_len.len : 0;
+        k->info.depths = k->row_first ? from->rows : 0;
         k->info.last_ns = from->now_ns;
         if (!from->has_time) { /* the empty range, for widening */
             k->info.first_ns = UINT64_MAX;

@@ -1,0 +1,367 @@
+#include "decode/pt_stack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/vec.h"
+
+#define PARKED_MAX 1024 /* stacks that were left and may be taken up again */
+#define INSN_MAX   15
+
+enum frame_kind {
+    FRAME_CALL,   /* will return to `ret` */
+    FRAME_ROOT,   /* was there already; where it returns to is not known */
+    FRAME_INNER,  /* a call to the middle of a function (a retpoline's) */
+    FRAME_SIGNAL  /* a handler; the program goes on at `ret` when it is left */
+};
+
+struct frame {
+    uint64_t ret;
+    fn_id fn;
+    uint8_t kind;
+};
+
+struct frames {
+    struct frame *data;
+    size_t len, cap;
+};
+
+struct pt_stack {
+    struct trace_builder *b;
+    size_t thread;
+    struct functions *functions;
+    fn_id syscall_fn, untraced_fn;
+    struct frames open;
+    VEC(struct frames) parked;
+    bool paused; /* tracing has ended and not gone on */
+    struct pt_event pause;
+    bool no_memory;
+};
+
+struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct functions *functions)
+{
+    struct pt_stack *s = xcalloc(1, sizeof *s);
+    s->b = b;
+    s->thread = thread;
+    s->functions = functions;
+    s->syscall_fn =
+        functions_intern(functions, "[kernel]", "[syscall]", "[syscall]", 0, FN_PSEUDO);
+    s->untraced_fn =
+        functions_intern(functions, "[kernel]", "[untraced]", "[untraced]", 0, FN_PSEUDO);
+    return s;
+}
+
+static void forget_parked(struct pt_stack *s)
+{
+    for (size_t i = 0; i < s->parked.len; i++)
+        free(s->parked.data[i].data);
+    s->parked.len = 0;
+}
+
+void pt_stack_free(struct pt_stack *s)
+{
+    if (!s)
+        return;
+    forget_parked(s);
+    vec_free(&s->parked);
+    free(s->open.data);
+    free(s);
+}
+
+/* ---- frames ---- */
+
+static void enter(struct pt_stack *s, uint64_t time, fn_id fn, unsigned flags)
+{
+    if (trace_builder_enter(s->b, s->thread, time, fn, flags) < 0)
+        s->no_memory = true;
+}
+
+static void leave(struct pt_stack *s, uint64_t time, unsigned flags)
+{
+    trace_builder_leave(s->b, s->thread, time, flags);
+}
+
+static void push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
+                 unsigned flags)
+{
+    struct frame f = {.ret = ret, .fn = fn, .kind = (uint8_t)kind};
+    if (!vec_try_push(&s->open, f)) {
+        s->no_memory = true;
+        return;
+    }
+    enter(s, time, fn, flags);
+}
+
+static void pop_to(struct pt_stack *s, uint64_t time, size_t len)
+{
+    while (s->open.len > len) {
+        s->open.len--;
+        leave(s, time, 0);
+    }
+}
+
+static struct frame *top(struct pt_stack *s)
+{
+    return s->open.len ? &s->open.data[s->open.len - 1] : NULL;
+}
+
+/* The top frame goes on as another function. */
+static void replace_top(struct pt_stack *s, uint64_t time, fn_id fn, unsigned flags)
+{
+    struct frame *t = top(s);
+    if (!t) {
+        push(s, time, FRAME_ROOT, fn, 0, flags);
+        return;
+    }
+    leave(s, time, 0);
+    t->fn = fn;
+    if (t->kind == FRAME_INNER)
+        t->kind = FRAME_CALL;
+    enter(s, time, fn, flags);
+}
+
+/* ---- other stacks ---- */
+
+static void park(struct pt_stack *s, uint64_t time)
+{
+    if (!s->open.len)
+        return;
+    for (size_t i = 0; i < s->open.len; i++)
+        leave(s, time, 0);
+    if (s->parked.len == PARKED_MAX) {
+        free(s->parked.data[0].data);
+        vec_remove(&s->parked, 0);
+    }
+    vec_push(&s->parked, s->open);
+    s->open = (struct frames){0};
+}
+
+/* Takes up the parked stack whose innermost call returns to addr; that call is over. */
+static bool unpark(struct pt_stack *s, uint64_t time, uint64_t addr)
+{
+    for (size_t i = s->parked.len; i > 0; i--) {
+        struct frames f = s->parked.data[i - 1];
+        const struct frame *inner = &f.data[f.len - 1];
+        if (inner->kind != FRAME_CALL || inner->ret != addr)
+            continue;
+        vec_remove(&s->parked, i - 1);
+        park(s, time);
+        f.len--;
+        s->open = f;
+        for (size_t k = 0; k < f.len; k++)
+            enter(s, time, f.data[k].fn, 0);
+        return true;
+    }
+    return false;
+}
+
+/* ---- finding frames ---- */
+
+static size_t find_return(const struct pt_stack *s, uint64_t addr)
+{
+    for (size_t i = s->open.len; i > 0; i--) {
+        const struct frame *f = &s->open.data[i - 1];
+        if ((f->kind == FRAME_CALL || f->kind == FRAME_INNER) && f->ret == addr)
+            return i - 1;
+    }
+    return SIZE_MAX;
+}
+
+static bool known(const struct pt_stack *s, fn_id fn)
+{
+    return functions_get(s->functions, fn)->kind != FN_UNKNOWN;
+}
+
+/* The innermost open frame of a function below `below`, or SIZE_MAX. */
+static size_t find_open(const struct pt_stack *s, fn_id fn, size_t below)
+{
+    if (!known(s, fn))
+        return SIZE_MAX;
+    for (size_t i = below; i > 0; i--)
+        if (s->open.data[i - 1].fn == fn)
+            return i - 1;
+    return SIZE_MAX;
+}
+
+static size_t find_signal(const struct pt_stack *s, uint64_t addr)
+{
+    for (size_t i = s->open.len; i > 0; i--) {
+        const struct frame *f = &s->open.data[i - 1];
+        /* A system call that was interrupted goes on behind itself, or is made again. */
+        if (f->kind == FRAME_SIGNAL && addr >= f->ret && addr <= f->ret + 2)
+            return i - 1;
+    }
+    return SIZE_MAX;
+}
+
+/* ---- the rules ---- */
+
+static void wrap(struct pt_stack *s, uint64_t time, fn_id fn)
+{
+    struct frame f = {.fn = fn, .kind = FRAME_ROOT};
+    if (!vec_try_push(&s->open, f) ||
+        trace_builder_wrap(s->b, s->thread, time, fn) < 0)
+        s->no_memory = true;
+}
+
+/* A return whose place no open call is waiting at. */
+static void on_strange_return(struct pt_stack *s, const struct pt_event *e)
+{
+    struct frame *t = top(s);
+    if (t && t->kind == FRAME_SIGNAL) { /* the handler returns into the code that ends it */
+        replace_top(s, e->time, e->fn, 0);
+        return;
+    }
+    if (t && t->kind == FRAME_INNER && e->at_start) { /* a retpoline: an indirect jump in disguise */
+        pop_to(s, e->time, s->open.len - 1);
+        replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
+        return;
+    }
+    if (unpark(s, e->time, e->addr))
+        return;
+    if (s->open.len <= 1 && !e->at_start && (!t || t->kind == FRAME_ROOT)) {
+        pop_to(s, e->time, 0);
+        wrap(s, e->time, e->fn);
+        return;
+    }
+    size_t below = e->at_start || !s->open.len ? SIZE_MAX : find_open(s, e->fn, s->open.len - 1);
+    if (below != SIZE_MAX) {
+        pop_to(s, e->time, below + 1);
+        return;
+    }
+    park(s, e->time);
+    trace_builder_cut(s->b, s->thread, e->time, 0);
+    push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
+}
+
+static void on_return(struct pt_stack *s, const struct pt_event *e)
+{
+    struct frame *t = top(s);
+    if (t && t->ret == e->addr && t->kind == FRAME_CALL) {
+        s->open.len--;
+        leave(s, e->time, 0);
+        return;
+    }
+    size_t at = find_return(s, e->addr);
+    if (at == SIZE_MAX)
+        at = find_signal(s, e->addr);
+    if (at != SIZE_MAX)
+        pop_to(s, e->time, at);
+    else
+        on_strange_return(s, e);
+}
+
+static void on_jump(struct pt_stack *s, const struct pt_event *e)
+{
+    if (!e->at_start && s->open.len) {
+        size_t below = find_open(s, e->fn, s->open.len - 1);
+        if (below != SIZE_MAX) {
+            pop_to(s, e->time, below + 1);
+            return;
+        }
+        if (unpark(s, e->time, e->addr))
+            return;
+    }
+    replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
+}
+
+/* The time since tracing stopped, as a span of its own inside the frame that it stopped in. */
+static void show_pause(struct pt_stack *s, uint64_t time)
+{
+    if (!s->open.len || time <= s->pause.time)
+        return;
+    enter(s, s->pause.time, s->pause.how == PT_END_SYSCALL ? s->syscall_fn : s->untraced_fn, 0);
+    leave(s, time, 0);
+}
+
+static void restart(struct pt_stack *s, const struct pt_event *e)
+{
+    trace_builder_cut(s->b, s->thread, e->time, 0);
+    s->open.len = 0;
+    forget_parked(s);
+    push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
+}
+
+/* True when addr is where the program goes on that stopped at the instruction `at`. */
+static bool goes_on(const struct pt_event *pause, uint64_t addr)
+{
+    if (addr == pause->addr)
+        return true;
+    return pause->how != PT_END_ASYNC && addr > pause->addr && addr - pause->addr <= INSN_MAX;
+}
+
+static void on_begin(struct pt_stack *s, const struct pt_event *e)
+{
+    bool paused = s->paused;
+    s->paused = false;
+    if (!paused || !s->open.len) {
+        restart(s, e);
+        return;
+    }
+    show_pause(s, e->time);
+    if (goes_on(&s->pause, e->addr))
+        return;
+    size_t at = s->pause.how == PT_END_RETURN ? find_return(s, e->addr) : SIZE_MAX;
+    if (at == SIZE_MAX)
+        at = find_signal(s, e->addr);
+    if (at != SIZE_MAX) {
+        pop_to(s, e->time, at);
+        return;
+    }
+    if (e->at_start) {
+        push(s, e->time, FRAME_SIGNAL, e->fn, s->pause.addr, 0);
+        return;
+    }
+    at = find_open(s, e->fn, s->open.len);
+    if (at != SIZE_MAX)
+        pop_to(s, e->time, at + 1);
+    else
+        restart(s, e);
+}
+
+static void on_event(struct pt_stack *s, const struct pt_event *e)
+{
+    switch ((enum pt_event_kind)e->kind) {
+    case PT_EVENT_CALL:
+        push(s, e->time, e->at_start ? FRAME_CALL : FRAME_INNER, e->fn, e->addr, 0);
+        break;
+    case PT_EVENT_RETURN:
+        on_return(s, e);
+        break;
+    case PT_EVENT_JUMP:
+        on_jump(s, e);
+        break;
+    case PT_EVENT_INTERRUPT:
+        push(s, e->time, FRAME_SIGNAL, e->fn, e->addr, 0);
+        break;
+    case PT_EVENT_BEGIN:
+        on_begin(s, e);
+        break;
+    case PT_EVENT_END:
+        s->paused = true;
+        s->pause = *e;
+        break;
+    case PT_EVENT_LOST:
+        s->paused = false;
+        s->open.len = 0;
+        forget_parked(s);
+        trace_builder_cut(s->b, s->thread, e->time, SPAN_GAP_END);
+        break;
+    }
+}
+
+int pt_stack_events(struct pt_stack *s, const struct pt_event *events, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        on_event(s, &events[i]);
+    return s->no_memory ? MTUI_E_NOMEM : 0;
+}
+
+void pt_stack_reset(struct pt_stack *s, uint64_t time_ns)
+{
+    s->paused = false;
+    s->open.len = 0;
+    forget_parked(s);
+    trace_builder_cut(s->b, s->thread, time_ns, 0);
+}

@@ -1,0 +1,36 @@
+/* Calls, returns and jumps become frames on a thread's stack, and so spans of a trace.
+ *
+ *   - A return is matched by its address against the places that the open calls will return to, so
+ *     exceptions, longjmp and everything else that skips frames pops the right number.
+ *   - A jump into another function replaces the top frame (SPAN_TAIL_CALL); one into the middle of a
+ *     function that is open is a longjmp.
+ *   - Tracing that stops and goes on elsewhere, at the beginning of a function, is a signal handler; it is
+ *     left where tracing goes on at the interrupted place. Time in between is a span "[syscall]" or
+ *     "[untraced]".
+ *   - A return to a place that belongs to another stack (swapcontext, goroutines) parks this stack and
+ *     takes that one up again; one to a place never seen starts a stack of its own.
+ *   - When the outermost frame returns, what it returns to was running all the time: a frame with an
+ *     inferred start is put around everything since the last loss.
+ *   - A loss ends every frame (SPAN_GAP_END); nothing is invented behind it.
+ *
+ * Time never goes back; depth is bounded by what was called. One stack belongs to one thread. */
+#ifndef MTUI_DECODE_PT_STACK_H
+#define MTUI_DECODE_PT_STACK_H
+
+#include "decode/pt_event.h"
+#include "decode/trace.h"
+
+struct pt_stack;
+
+/* b and its functions must outlive it; thread as from trace_builder_thread. */
+struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct functions *functions);
+void pt_stack_free(struct pt_stack *s);
+
+/* Events in order. Negative: memory is short. */
+int pt_stack_events(struct pt_stack *s, const struct pt_event *events, size_t n);
+
+/* Another program runs in the process (exec), or the recording jumps to another snapshot: nothing that
+ * was open is open any more. */
+void pt_stack_reset(struct pt_stack *s, uint64_t time_ns);
+
+#endif

@@ -1,0 +1,52 @@
+/* The flow walker: packets and code in, events out.
+ *
+ * Walks lazily: it stands at a node (pt_nodes.h) whose steps have not been taken yet; they are taken
+ * when the next packet proves that the node was run to its end, so all of them get that packet's time.
+ * Time that passes between two timestamps is spread over the events between them by the number of
+ * instructions executed.
+ *
+ * At every PSB the walker takes up its position anew from the packets there and the hardware's return
+ * stack is empty; so a piece of a stream that begins at a PSB and ends behind the next one can be walked
+ * on its own, with the same result as a walk over all of it.
+ *
+ * After an error it goes on at the next packet that carries an address. Every byte is either walked or
+ * part of a loss. Format and rules: Intel SDM vol. 3, "Intel Processor Trace". */
+#ifndef MTUI_DECODE_PT_WALK_H
+#define MTUI_DECODE_PT_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/pt_event.h"
+#include "decode/pt_nodes.h"
+#include "decode/pt_time.h"
+
+struct pt_walk_sinks {
+    /* Events in order, a batch at a time. */
+    void (*events)(void *arg, const struct pt_event *events, size_t n);
+    /* Optional: every branch. Makes the walk much slower. */
+    void (*branch)(void *arg, const struct pt_branch *branch);
+    void (*loss)(void *arg, const struct pt_loss *loss);
+    /* Optional: a frequency change, a PTWRITE value. */
+    void (*mark)(void *arg, enum mark_kind kind, uint64_t time, uint64_t value);
+    void *arg;
+};
+
+struct pt_walk;
+
+/* nodes and clock must outlive it. */
+struct pt_walk *pt_walk_new(struct pt_nodes *nodes, const struct pt_clock *clock,
+                            const struct pt_walk_sinks *sinks);
+void pt_walk_free(struct pt_walk *w);
+
+/* Walks data[from, len). It begins at the first PSB there (what stands before it is a loss) and ends at
+ * the end, or, when stop is inside, behind the PSBEND that follows the PSB at stop. *end gets where it
+ * ended. first: this is the first piece of its stream (what is open has an inferred begin); last: behind
+ * it there is no more, and flow that no packet proves any more is not invented. */
+void pt_walk_run(struct pt_walk *w, const uint8_t *data, size_t from, size_t stop, size_t len);
+
+/* Instructions walked so far. */
+uint64_t pt_walk_insns(const struct pt_walk *w);
+
+#endif
