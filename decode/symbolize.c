@@ -269,6 +269,13 @@ static bool is_anonymous(const char *path)
     return *path == '\0';
 }
 
+static struct found find_in_map(struct symbolizer *s, const struct addrspace_map *map, uint64_t ip)
+{
+    if (is_anonymous(addrspaces_module(s->as, map->module).path))
+        return find_jit(s, map->owner, ip);
+    return find_in_file(s, map, ip);
+}
+
 static struct found find_user(struct symbolizer *s, pid_t pid, uint64_t ip)
 {
     const struct addrspace_map *map = addrspaces_find(s->as, pid, ip, PERF_MODE_USER);
@@ -276,10 +283,7 @@ static struct found find_user(struct symbolizer *s, pid_t pid, uint64_t ip)
         return unknown_in(s, account_for(s, "[unknown]", NULL,
                                          "addresses at which nothing was mapped, as far as was "
                                          "recorded"));
-    const char *path = addrspaces_module(s->as, map->module).path;
-    if (is_anonymous(path))
-        return find_jit(s, map->owner, ip);
-    return find_in_file(s, map, ip);
+    return find_in_map(s, map, ip);
 }
 
 /* ---- The kernel ---- */
@@ -386,6 +390,15 @@ fn_id symbolizer_find(struct symbolizer *s, pid_t pid, uint64_t ip, enum perf_cp
             *entry = (struct cache_entry){generation, ip, find(s, pid, ip, mode)};
         f = entry->found;
     }
+    struct account *account = &s->accounts.data[f.account];
+    account->a.lookups++;
+    account->a.resolved += f.resolved;
+    return f.fn;
+}
+
+fn_id symbolizer_find_mapped(struct symbolizer *s, const struct addrspace_map *map, uint64_t ip)
+{
+    struct found f = find_in_map(s, map, ip);
     struct account *account = &s->accounts.data[f.account];
     account->a.lookups++;
     account->a.resolved += f.resolved;

@@ -41,6 +41,10 @@ void symbolizer_free(struct symbolizer *s);
  * is in module "[kernel]", so the two sides stay apart. For a return address give ip − 1. */
 fn_id symbolizer_find(struct symbolizer *s, pid_t pid, uint64_t ip, enum perf_cpumode mode);
 
+/* The same for user code in a mapping that is at hand (also one of another time: map->module and owner
+ * count, not what is mapped now). */
+fn_id symbolizer_find_mapped(struct symbolizer *s, const struct addrspace_map *map, uint64_t ip);
+
 /* The file that is used for a mapping (decode/sym_module.h), or NULL; lives as long as s. */
 struct sym_module;
 const struct sym_module *symbolizer_module(struct symbolizer *s, const struct addrspace_map *map);
