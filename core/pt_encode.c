@@ -97,19 +97,7 @@ static uint64_t ctc_of(uint64_t tsc)
     return tsc * PT_ENCODE_CTC_D / PT_ENCODE_CTC_N;
 }
 
-static void put_mtcs(pt_encode *e, uint64_t tsc)
-{
-    if (!e->opt.mtc)
-        return;
-    uint64_t now = ctc_of(tsc) >> e->opt.mtc_period;
-    for (; e->next_mtc <= now; e->next_mtc++) {
-        struct pt_packet p = {.type = ppt_mtc};
-        p.payload.mtc.ctc = (uint8_t)e->next_mtc;
-        put(e, &p);
-    }
-}
-
-/* CYC-eligible packets are preceded by the cycles that passed since the last CYC. */
+/* TNT, TIP and MTC packets are preceded by the cycles that passed since the last CYC. */
 static void put_cyc(pt_encode *e, uint64_t tsc)
 {
     if (!e->opt.cyc || tsc <= e->last_cyc_tsc)
@@ -118,6 +106,24 @@ static void put_cyc(pt_encode *e, uint64_t tsc)
     p.payload.cyc.value = tsc - e->last_cyc_tsc;
     put(e, &p);
     e->last_cyc_tsc = tsc;
+}
+
+static uint64_t tsc_of_mtc(const pt_encode *e, uint64_t mtc)
+{
+    return (mtc << e->opt.mtc_period) * PT_ENCODE_CTC_N / PT_ENCODE_CTC_D;
+}
+
+static void put_mtcs(pt_encode *e, uint64_t tsc)
+{
+    if (!e->opt.mtc)
+        return;
+    uint64_t now = ctc_of(tsc) >> e->opt.mtc_period;
+    for (; e->next_mtc <= now; e->next_mtc++) {
+        put_cyc(e, tsc_of_mtc(e, e->next_mtc));
+        struct pt_packet p = {.type = ppt_mtc};
+        p.payload.mtc.ctc = (uint8_t)e->next_mtc;
+        put(e, &p);
+    }
 }
 
 /* ---- addresses and conditional branches ---- */

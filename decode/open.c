@@ -49,6 +49,13 @@ void open_note(struct open_context *c, const char *fmt, ...)
 
 /* ---- One input ---- */
 
+static int read_exact(struct open_context *c, struct perf_file *f, struct err *err)
+{
+    if (!c->exact)
+        c->exact = trace_builder_new(c->functions);
+    return open_pt(c, f, c->exact, err);
+}
+
 static int read_perf(struct open_context *c, struct perf_file *f, const char *name, struct err *err)
 {
     size_t before = sample_log_count(c->log);
@@ -66,7 +73,7 @@ static int read_perf(struct open_context *c, struct perf_file *f, const char *na
         samples = e[i].kind == SAMPLE_STACK;
     if (perf_file_info(f)->has_auxtrace) {
         if (!samples)
-            return open_describe_pt(f, name, err);
+            return read_exact(c, f, err);
         open_note(c, "%s also holds hardware trace data (Intel PT), which is not shown", name);
     }
     if (!samples)
@@ -244,13 +251,21 @@ static void note_builder(struct open_context *c, const struct trace_builder *b)
                   fmt_count(n, trace_builder_too_deep(b)), (unsigned)TRACE_MAX_DEPTH);
 }
 
+/* Recordings by single-stepping have instructions for a clock. */
+static bool counts_instructions(const struct recording *r)
+{
+    return r->has_session && r->session.clock && strcmp(r->session.clock, "instructions") == 0;
+}
+
 static int build_trace(struct open_context *c, const struct open_found *found, struct recording *r,
                        struct err *err)
 {
-    struct trace_builder *b = trace_builder_new(c->functions);
+    bool exact = c->exact != NULL;
+    struct trace_builder *b = exact ? c->exact : trace_builder_new(c->functions);
     struct sample_log_account a = {0};
+    c->exact = NULL;
     open_progress(c, "building", 0, 0);
-    int rc = sample_log_build(c->log, b, c->functions, &a, err);
+    int rc = exact ? 0 : sample_log_build(c->log, b, c->functions, &a, err);
     if (rc == 0) {
         if (found->dir)
             open_marks(c, found->dir, found->snapshots, found->nsnapshots, a.first_ns, a.last_ns, b);
@@ -258,10 +273,13 @@ static int build_trace(struct open_context *c, const struct open_found *found, s
         note_builder(c, b);
         struct trace_info info = {.first_ns = a.first_ns,
                                   .last_ns = a.last_ns,
-                                  .sampled = true,
+                                  .sampled = !exact,
                                   .period_ns = a.period_ns,
+                                  .instructions = counts_instructions(r),
                                   .input_bytes = c->input_bytes,
-                                  .recorder = "sample",
+                                  .recorder = !exact                  ? "sample"
+                                              : counts_instructions(r) ? "step"
+                                                                       : "pt",
                                   .partial = c->partial};
         trace_builder_set_info(b, &info);
         rc = trace_builder_finish(b, &r->trace, err);
@@ -321,6 +339,10 @@ int open_recording(struct recording **out, const char *path, const struct open_o
             open_note(&c, "%s", e.text);
     }
     rc = make(&c, &found, r, err);
+    if (c.exact) {
+        trace_builder_free(c.exact); /* and the functions with it */
+        c.functions = NULL;
+    }
     if (c.functions)
         functions_free(c.functions);
     hand_over(&c, &found, r);

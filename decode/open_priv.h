@@ -13,6 +13,7 @@ struct open_context {
     const struct open_options *options;
     struct functions *functions; /* of the trace to be */
     struct sample_log *log;
+    struct trace_builder *exact; /* what exact decoders have filled; NULL: there was nothing for them */
     const struct maps_log *maps; /* NULL: none */
     uint64_t input_bytes;
     const char *partial; /* the first sentence about what could not be read; owned by notes */
@@ -32,7 +33,10 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err);
 int open_text(struct open_context *c, int fd, const void *bytes, size_t n, const char *name,
               struct err *err);
 
-/* What an Intel PT recording holds, as a sentence in err (MTUI_E_NOTSUP). */
-int open_describe_pt(struct perf_file *f, const char *name, struct err *err);
+/* Decodes the Intel PT data of f into b. */
+int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b, struct err *err);
+
+/* How the names of each module came out, for the recording's list. */
+void open_add_modules(struct open_context *c, const struct symbolizer *symbols);
 
 #endif

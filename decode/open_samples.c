@@ -161,16 +161,16 @@ static int read_records(struct reader *r, struct err *err)
     return rc;
 }
 
-static void add_modules(struct reader *r)
+void open_add_modules(struct open_context *c, const struct symbolizer *symbols)
 {
-    for (size_t i = 0; i < symbolizer_account_count(r->symbols); i++) {
-        struct symbolizer_account a = symbolizer_account(r->symbols, i);
+    for (size_t i = 0; i < symbolizer_account_count(symbols); i++) {
+        struct symbolizer_account a = symbolizer_account(symbols, i);
         struct open_module m = {.name = xstrdup(a.module),
                                 .lookups = a.lookups,
                                 .resolved = a.resolved,
                                 .source = a.source ? xstrdup(a.source) : NULL,
                                 .reason = a.reason ? xstrdup(a.reason) : NULL};
-        vec_push(&r->c->modules, m);
+        vec_push(&c->modules, m);
     }
 }
 
@@ -220,7 +220,7 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
     if (rc == 0) {
         c->input_bytes += info->size_bytes;
         add_comms(&r);
-        add_modules(&r);
+        open_add_modules(c, r.symbols);
         add_notes(&r, sample_log_count(c->log) - before);
     }
     callchain_free(r.chains);
@@ -229,21 +229,4 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
     vec_free(&r.events);
     vec_free(&r.stack);
     return rc;
-}
-
-int open_describe_pt(struct perf_file *f, const char *name, struct err *err)
-{
-    struct perf_record rec;
-    uint64_t buffers = 0, bytes = 0;
-    char n[FMT_MAX], size[FMT_MAX];
-    perf_file_rewind(f);
-    while (perf_file_next(f, &rec, NULL) > 0)
-        if (rec.kind == PERF_REC_AUXTRACE) {
-            buffers++;
-            bytes += rec.u.auxtrace.size;
-        }
-    return err_set(err, MTUI_E_NOTSUP,
-                   "%s holds %s of hardware trace (Intel PT) in %s buffers and no samples: this "
-                   "version shows sampled recordings only",
-                   name, fmt_size(size, bytes), fmt_count(n, buffers));
 }

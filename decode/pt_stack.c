@@ -36,6 +36,7 @@ struct pt_stack {
     VEC(struct frames) parked;
     bool paused; /* tracing has ended and not gone on */
     struct pt_event pause;
+    uint64_t last_ns; /* time of the last event */
     bool no_memory;
 };
 
@@ -355,13 +356,15 @@ int pt_stack_events(struct pt_stack *s, const struct pt_event *events, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         on_event(s, &events[i]);
+    if (n)
+        s->last_ns = events[n - 1].time;
     return s->no_memory ? MTUI_E_NOMEM : 0;
 }
 
-void pt_stack_reset(struct pt_stack *s, uint64_t time_ns)
+void pt_stack_reset(struct pt_stack *s)
 {
     s->paused = false;
     s->open.len = 0;
     forget_parked(s);
-    trace_builder_cut(s->b, s->thread, time_ns, 0);
+    trace_builder_cut(s->b, s->thread, s->last_ns, 0);
 }

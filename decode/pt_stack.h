@@ -31,6 +31,6 @@ int pt_stack_events(struct pt_stack *s, const struct pt_event *events, size_t n)
 
 /* Another program runs in the process (exec), or the recording jumps to another snapshot: nothing that
  * was open is open any more. */
-void pt_stack_reset(struct pt_stack *s, uint64_t time_ns);
+void pt_stack_reset(struct pt_stack *s);
 
 #endif

@@ -43,6 +43,7 @@ struct pt_walk {
     uint64_t fup;
     bool fup_is_data; /* the next FUP belongs to PTWRITE and the like */
     bool in_psb, psb_fup, overflowed, aborted;
+    bool inner; /* the next PSB is where another piece has left off */
 
     const uint8_t *data, *at; /* the packet in hand */
     const uint8_t *lost_from; /* WALK_LOST: first byte that told nothing */
@@ -87,6 +88,10 @@ static bool timeless(const struct pt_walk *w)
  * the time since then. */
 static void settle(struct pt_walk *w, uint64_t now)
 {
+    if (timeless(w)) {
+        w->unsettled = w->n;
+        return;
+    }
     uint64_t t0 = w->settled_time, c0 = w->settled_insns;
     if (now < t0)
         now = t0;
@@ -119,7 +124,7 @@ static struct pt_event *emit(struct pt_walk *w, enum pt_event_kind kind, uint64_
     if (w->n == EVENTS)
         flush(w);
     struct pt_event *e = &w->batch[w->n++];
-    e->time = w->now;
+    e->time = timeless(w) ? insns : w->now;
     e->addr = addr;
     e->insns = insns;
     e->fn = fn;
@@ -152,6 +157,17 @@ static void new_time(struct pt_walk *w, bool exact_for_next)
     w->cyc_in_hand = exact_for_next;
     if (!exact_for_next)
         settle(w, w->now);
+}
+
+/* The TSC of a PSB+: what came before is settled, and the clock starts anew from it, whatever was counted
+ * before, so that it does not matter where a walk begins. */
+static void restart_time(struct pt_walk *w)
+{
+    if (timeless(w))
+        return;
+    uint64_t ns = pt_time_ns(w->clock, w->time.tsc);
+    settle(w, ns);
+    w->now = w->settled_time = ns;
 }
 
 /* ---- losing and finding the position ---- */
@@ -196,10 +212,21 @@ static struct pt_node *node_at(struct pt_walk *w, uint64_t ip)
     return n;
 }
 
+/* What was known of the code may be over: nodes, and whatever refers to them. */
+static void renew_code(struct pt_walk *w)
+{
+    if (!w->sink.code_changed || !w->sink.code_changed(w->sink.arg, w->now))
+        return;
+    pt_nodes_forget(w->nodes);
+    w->returns_len = 0;
+    w->cur = NULL;
+}
+
 /* Tracing is on at ip. */
 static void begin_at(struct pt_walk *w, uint64_t ip)
 {
     found(w);
+    renew_code(w);
     bool at_start;
     fn_id fn = pt_nodes_function(w->nodes, ip, &at_start);
     emit(w, PT_EVENT_BEGIN, ip, fn, w->insns)->at_start = at_start;
@@ -579,11 +606,29 @@ static void on_fup(struct pt_walk *w, const struct pt_packet *p)
 
 /* ---- synchronisation and the rest ---- */
 
+/* Whatever a PSB+ does not tell anew is not known any more. */
+static void on_psb(struct pt_walk *w)
+{
+    w->in_psb = true;
+    w->psb_fup = w->overflowed = w->aborted = w->fup_is_data = w->cyc_in_hand = false;
+    w->last_ip = 0;
+    pt_time_init(&w->time, w->clock);
+}
+
 static void on_psbend(struct pt_walk *w)
 {
-    w->in_psb = false;
+    bool inner = w->inner;
+    w->in_psb = w->inner = false;
     w->returns_len = 0;
     w->have_fup = false;
+    if (inner) { /* the piece before has told everything up to here */
+        w->lost_from = NULL;
+        renew_code(w);
+        w->state = w->psb_fup ? WALK_ON : WALK_OFF;
+        if (w->psb_fup)
+            w->cur = node_at(w, w->fup);
+        return;
+    }
     if (!w->psb_fup) { /* tracing was off when the PSB was written */
         found(w);
         w->state = WALK_OFF;
@@ -591,10 +636,12 @@ static void on_psbend(struct pt_walk *w)
     }
     if (w->state == WALK_ON && !walk_to(w, w->fup) && w->state == WALK_ON)
         mismatch(w);
-    if (w->state == WALK_ON)
-        w->cur = node_at(w, w->fup); /* from here on as a piece that begins here would go */
-    else
+    if (w->state == WALK_ON) { /* from here on as a piece that begins here would go */
+        renew_code(w);
+        w->cur = node_at(w, w->fup);
+    } else {
         begin_at(w, w->fup);
+    }
 }
 
 static void on_overflow(struct pt_walk *w)
@@ -609,7 +656,10 @@ static void on_timing(struct pt_walk *w, const struct pt_packet *p)
     switch (p->kind) {
     case PT_TSC:
         pt_time_tsc(&w->time, p->value);
-        new_time(w, false);
+        if (w->in_psb)
+            restart_time(w);
+        else
+            new_time(w, false);
         break;
     case PT_TMA:
         pt_time_tma(&w->time, (unsigned)(p->value & 0xffff), (unsigned)(p->value >> 16));
@@ -675,9 +725,7 @@ static void on_packet(struct pt_walk *w, const struct pt_packet *p)
         on_fup(w, p);
         return; /* the packet behind it tells what it means, and the CYC was for both */
     case PT_PSB:
-        w->in_psb = true;
-        w->psb_fup = false;
-        w->last_ip = 0;
+        on_psb(w);
         break;
     case PT_PSBEND:
         on_psbend(w);
@@ -724,41 +772,52 @@ static const uint8_t *skip_bad(struct pt_walk *w, const uint8_t *end)
     return psb ? psb : end;
 }
 
-void pt_walk_run(struct pt_walk *w, const uint8_t *data, size_t from, size_t stop, size_t len)
+/* To the first PSB; what stands before it is a loss. */
+static void find_start(struct pt_walk *w, size_t from, const uint8_t *end)
+{
+    const uint8_t *psb = pt_packet_find_psb(w->at, end);
+    if (psb == w->at)
+        return;
+    w->loss = (struct pt_loss){.first_byte = from,
+                               .cause = GAP_LOST,
+                               .why = psb ? "before the first synchronisation point"
+                                          : "too short: no synchronisation point in it"};
+    w->lost_from = w->at;
+    w->at = psb ? psb : end;
+    found(w);
+}
+
+void pt_walk_run(struct pt_walk *w, const uint8_t *data, size_t from, size_t stop, size_t len,
+                 bool inner)
 {
     const uint8_t *end = data + len;
     w->data = data;
     w->at = data + from;
     w->state = WALK_LOST;
     w->lost_from = NULL;
-    const uint8_t *psb = pt_packet_find_psb(w->at, end);
-    if (psb != w->at) {
-        w->loss = (struct pt_loss){.first_byte = from,
-                                   .cause = GAP_LOST,
-                                   .why = psb ? "before the first synchronisation point"
-                                              : "too short: no synchronisation point in it"};
-        w->lost_from = w->at;
-        w->at = psb ? psb : end;
-        found(w);
-    }
-    bool behind_stop = false;
+    w->inner = inner;
+    find_start(w, from, end);
+    bool last_psb = false;
     while (w->at < end) {
         struct pt_packet p;
         int n = pt_packet_read(w->at, end, &p);
+        if (n == PT_END)
+            break; /* the last packet is cut */
         if (n < 0) {
-            if (n == PT_END)
-                break; /* the last packet is cut */
             w->at = skip_bad(w, end);
             continue;
         }
-        if (p.kind == PT_PSB && (size_t)(w->at - data) >= stop)
-            behind_stop = true;
+        if (p.kind == PT_PSB) {
+            last_psb = (size_t)(w->at - data) >= stop;
+            if (w->sink.cancelled && w->sink.cancelled(w->sink.arg))
+                break;
+        }
         on_packet(w, &p);
         w->at += n;
-        if (behind_stop && p.kind == PT_PSBEND)
+        if (last_psb && p.kind == PT_PSBEND)
             break;
     }
-    if (w->at < end && !behind_stop) {
+    if (!last_psb && w->at < end && !(w->sink.cancelled && w->sink.cancelled(w->sink.arg))) {
         lose(w, GAP_LOST, 0, "the last packet is cut");
         w->at = end;
     }

@@ -30,6 +30,11 @@ struct pt_walk_sinks {
     void (*loss)(void *arg, const struct pt_loss *loss);
     /* Optional: a frequency change, a PTWRITE value. */
     void (*mark)(void *arg, enum mark_kind kind, uint64_t time, uint64_t value);
+    /* Optional: asked where tracing begins and at every PSB; true when the code is another from this time
+     * on (the nodes are then forgotten). */
+    bool (*code_changed)(void *arg, uint64_t time);
+    /* Optional: asked at every PSB; true ends the walk. */
+    bool (*cancelled)(void *arg);
     void *arg;
 };
 
@@ -40,11 +45,12 @@ struct pt_walk *pt_walk_new(struct pt_nodes *nodes, const struct pt_clock *clock
                             const struct pt_walk_sinks *sinks);
 void pt_walk_free(struct pt_walk *w);
 
-/* Walks data[from, len). It begins at the first PSB there (what stands before it is a loss) and ends at
- * the end, or, when stop is inside, behind the PSBEND that follows the PSB at stop. *end gets where it
- * ended. first: this is the first piece of its stream (what is open has an inferred begin); last: behind
- * it there is no more, and flow that no packet proves any more is not invented. */
-void pt_walk_run(struct pt_walk *w, const uint8_t *data, size_t from, size_t stop, size_t len);
+/* Walks data[from, len). It takes up its position at the first PSB there (what stands before it is a
+ * loss). It ends behind the PSBEND that follows the first PSB at or behind `stop`, or at the end.
+ * inner: another piece was walked up to behind the PSB at `from`; tracing goes on there, it does not
+ * begin. */
+void pt_walk_run(struct pt_walk *w, const uint8_t *data, size_t from, size_t stop, size_t len,
+                 bool inner);
 
 /* Instructions walked so far. */
 uint64_t pt_walk_insns(const struct pt_walk *w);
