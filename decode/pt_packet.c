@@ -10,12 +10,12 @@ static uint64_t little_endian(const uint8_t *p, size_t n)
     return v;
 }
 
-static int plain(struct pt_packet *out, enum pt_kind kind, const uint8_t *at, const uint8_t *end,
+static int plain(struct packet *out, enum pt_kind kind, const uint8_t *at, const uint8_t *end,
                  size_t head, size_t payload)
 {
     if ((size_t)(end - at) < head + payload)
         return PT_END;
-    *out = (struct pt_packet){.kind = (uint8_t)kind, .len = (uint8_t)(head + payload)};
+    *out = (struct packet){.kind = (uint8_t)kind, .len = (uint8_t)(head + payload)};
     out->value = payload <= 8 ? little_endian(at + head, payload) : 0;
     return out->len;
 }
@@ -23,7 +23,7 @@ static int plain(struct pt_packet *out, enum pt_kind kind, const uint8_t *at, co
 /* Bytes of address by IPBytes; 5 and 7 are reserved. */
 static const int8_t ip_bytes[8] = {0, 2, 4, 6, 6, -1, 8, -1};
 
-static int address(struct pt_packet *out, enum pt_kind kind, const uint8_t *at, const uint8_t *end)
+static int address(struct packet *out, enum pt_kind kind, const uint8_t *at, const uint8_t *end)
 {
     int n = ip_bytes[at[0] >> 5];
     if (n < 0)
@@ -34,13 +34,13 @@ static int address(struct pt_packet *out, enum pt_kind kind, const uint8_t *at, 
     return len;
 }
 
-static int tnt(struct pt_packet *out, uint64_t bits, int len)
+static int tnt(struct packet *out, uint64_t bits, int len)
 {
     /* The highest set bit only marks where the outcomes begin. */
     int top = 63 - __builtin_clzll(bits);
     if (top == 0)
         return PT_BAD; /* no outcome at all */
-    *out = (struct pt_packet){.kind = PT_TNT,
+    *out = (struct packet){.kind = PT_TNT,
                               .len = (uint8_t)len,
                               .count = (uint8_t)top,
                               .value = bits & (((uint64_t)1 << top) - 1)};
@@ -49,7 +49,7 @@ static int tnt(struct pt_packet *out, uint64_t bits, int len)
 
 /* Cycles: five bits in the first byte, seven in each further one, lowest first; bit 2 of the first and
  * bit 0 of the others say that one more follows. */
-static int cycles(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
+static int cycles(struct packet *out, const uint8_t *at, const uint8_t *end)
 {
     uint64_t v = at[0] >> 3;
     unsigned shift = 5;
@@ -65,22 +65,22 @@ static int cycles(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
         shift += 7;
         more = *p++ & 1;
     }
-    *out = (struct pt_packet){.kind = PT_CYC, .len = (uint8_t)(p - at), .value = v};
+    *out = (struct packet){.kind = PT_CYC, .len = (uint8_t)(p - at), .value = v};
     return out->len;
 }
 
-static int psb(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
+static int psb(struct packet *out, const uint8_t *at, const uint8_t *end)
 {
     if (end - at < PT_PSB_BYTES)
         return PT_END;
     for (int i = 0; i < PT_PSB_BYTES; i += 2)
         if (at[i] != 0x02 || at[i + 1] != 0x82)
             return PT_BAD;
-    *out = (struct pt_packet){.kind = PT_PSB, .len = PT_PSB_BYTES};
+    *out = (struct packet){.kind = PT_PSB, .len = PT_PSB_BYTES};
     return PT_PSB_BYTES;
 }
 
-static int long_tnt(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
+static int long_tnt(struct packet *out, const uint8_t *at, const uint8_t *end)
 {
     if (end - at < 8)
         return PT_END;
@@ -88,14 +88,14 @@ static int long_tnt(struct pt_packet *out, const uint8_t *at, const uint8_t *end
     return bits ? tnt(out, bits, 8) : PT_BAD;
 }
 
-static int maintenance(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
+static int maintenance(struct packet *out, const uint8_t *at, const uint8_t *end)
 {
     if (end - at < 3)
         return PT_END;
     return at[2] == 0x88 ? plain(out, PT_MNT, at, end, 3, 8) : PT_BAD;
 }
 
-static int ptwrite(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
+static int ptwrite(struct packet *out, const uint8_t *at, const uint8_t *end)
 {
     unsigned size = at[1] >> 5 & 3;
     if (size > 1)
@@ -107,7 +107,7 @@ static int ptwrite(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
 }
 
 /* PIP: CR3 bits 5–51 above the non-root flag. */
-static int paging(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
+static int paging(struct packet *out, const uint8_t *at, const uint8_t *end)
 {
     int len = plain(out, PT_PIP, at, end, 2, 6);
     if (len > 0)
@@ -115,7 +115,7 @@ static int paging(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
     return len;
 }
 
-static int extended(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
+static int extended(struct packet *out, const uint8_t *at, const uint8_t *end)
 {
     if (end - at < 2)
         return PT_END;
@@ -138,8 +138,12 @@ static int extended(struct pt_packet *out, const uint8_t *at, const uint8_t *end
     }
     case 0x73: {
         int len = plain(out, PT_TMA, at, end, 2, 5);
-        if (len > 0) /* CTC in bytes 2 and 3, a reserved byte, the fast counter in 9 bits */
-            out->value = (out->value & 0xffff) | (out->value >> 24 & 0x1ff) << 16;
+        if (len < 0)
+            return len;
+        /* CTC in two bytes, a zero, the fast counter in nine bits, zeros */
+        if (out->value >> 33 || (out->value & 0xff0000))
+            return PT_BAD;
+        out->value = (out->value & 0xffff) | (out->value >> 24) << 16;
         return len;
     }
     case 0xc8:
@@ -162,7 +166,7 @@ static int extended(struct pt_packet *out, const uint8_t *at, const uint8_t *end
     }
 }
 
-static int mode(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
+static int mode(struct packet *out, const uint8_t *at, const uint8_t *end)
 {
     int len = plain(out, PT_MODE_EXEC, at, end, 1, 1);
     if (len < 0)
@@ -180,7 +184,7 @@ static int mode(struct pt_packet *out, const uint8_t *at, const uint8_t *end)
     }
 }
 
-int pt_packet_read(const uint8_t *at, const uint8_t *end, struct pt_packet *out)
+int pt_packet_read(const uint8_t *at, const uint8_t *end, struct packet *out)
 {
     if (at >= end)
         return PT_END;

@@ -48,7 +48,7 @@ enum pt_ipc {
     PT_IPC_FULL = 6
 };
 
-struct pt_packet {
+struct packet {
     uint8_t kind;  /* enum pt_kind */
     uint8_t len;   /* bytes in the stream */
     uint8_t count; /* TNT: outcomes; PTW: see there */
@@ -63,14 +63,14 @@ struct pt_packet {
 #define PT_BAD (-2) /* no packet begins with these bytes */
 
 /* Any packet. Returns its length, or PT_END, PT_BAD. */
-int pt_packet_read(const uint8_t *at, const uint8_t *end, struct pt_packet *out);
+int pt_packet_read(const uint8_t *at, const uint8_t *end, struct packet *out);
 
 /* The next PSB at or behind at, or NULL. A payload that ends in 02 82 just before a PSB does not mislead
  * it: the PSB begins where sixteen bytes 02 82 … end. */
 const uint8_t *pt_packet_find_psb(const uint8_t *at, const uint8_t *end);
 
 /* Applies an address packet to the last address; false when it carries no (valid) address. */
-static inline bool pt_packet_ip(const struct pt_packet *p, uint64_t *last_ip)
+static inline bool pt_packet_ip(const struct packet *p, uint64_t *last_ip)
 {
     switch (p->ipc) {
     case PT_IPC_UPDATE_16:

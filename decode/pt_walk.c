@@ -386,7 +386,7 @@ static void take_bits(struct pt_walk *w)
     }
 }
 
-static void on_tnt(struct pt_walk *w, const struct pt_packet *p)
+static void on_tnt(struct pt_walk *w, const struct packet *p)
 {
     if (w->state != WALK_ON)
         return; /* behind the end of tracing: outcomes that came too late; lost: of no use */
@@ -475,7 +475,7 @@ static void indirect_to(struct pt_walk *w, uint64_t ip)
     }
 }
 
-static void on_tip(struct pt_walk *w, const struct pt_packet *p)
+static void on_tip(struct pt_walk *w, const struct packet *p)
 {
     if (!pt_packet_ip(p, &w->last_ip))
         return;
@@ -546,7 +546,7 @@ static bool end_at_direct_branch(struct pt_walk *w, uint64_t ip)
     return false;
 }
 
-static void on_pgd(struct pt_walk *w, const struct pt_packet *p)
+static void on_pgd(struct pt_walk *w, const struct packet *p)
 {
     bool has_ip = pt_packet_ip(p, &w->last_ip);
     bool async = w->have_fup;
@@ -578,7 +578,7 @@ static void on_pgd(struct pt_walk *w, const struct pt_packet *p)
     }
 }
 
-static void on_pge(struct pt_walk *w, const struct pt_packet *p)
+static void on_pge(struct pt_walk *w, const struct packet *p)
 {
     if (!pt_packet_ip(p, &w->last_ip))
         return;
@@ -586,7 +586,7 @@ static void on_pge(struct pt_walk *w, const struct pt_packet *p)
     begin_at(w, w->last_ip);
 }
 
-static void on_fup(struct pt_walk *w, const struct pt_packet *p)
+static void on_fup(struct pt_walk *w, const struct packet *p)
 {
     if (!pt_packet_ip(p, &w->last_ip))
         return;
@@ -651,7 +651,7 @@ static void on_overflow(struct pt_walk *w)
     w->overflowed = true;
 }
 
-static void on_timing(struct pt_walk *w, const struct pt_packet *p)
+static void on_timing(struct pt_walk *w, const struct packet *p)
 {
     switch (p->kind) {
     case PT_TSC:
@@ -680,7 +680,7 @@ static void on_timing(struct pt_walk *w, const struct pt_packet *p)
     }
 }
 
-static void on_other(struct pt_walk *w, const struct pt_packet *p)
+static void on_other(struct pt_walk *w, const struct packet *p)
 {
     switch (p->kind) {
     case PT_MODE_EXEC:
@@ -706,7 +706,7 @@ static void on_other(struct pt_walk *w, const struct pt_packet *p)
     }
 }
 
-static void on_packet(struct pt_walk *w, const struct pt_packet *p)
+static void on_packet(struct pt_walk *w, const struct packet *p)
 {
     switch ((enum pt_kind)p->kind) {
     case PT_TNT:
@@ -799,7 +799,7 @@ void pt_walk_run(struct pt_walk *w, const uint8_t *data, size_t from, size_t sto
     find_start(w, from, end);
     bool last_psb = false;
     while (w->at < end) {
-        struct pt_packet p;
+        struct packet p;
         int n = pt_packet_read(w->at, end, &p);
         if (n == PT_END)
             break; /* the last packet is cut */
