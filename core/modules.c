@@ -372,6 +372,11 @@ pid_t modules_pid(const struct modules *m)
     return m->pid;
 }
 
+const char *modules_root(const struct modules *m)
+{
+    return m->debug_root;
+}
+
 size_t modules_count(const struct modules *m)
 {
     return m->list.len;

@@ -54,6 +54,8 @@ int modules_refresh(struct modules *m, struct err *err);
 void modules_free(struct modules *m);
 
 pid_t modules_pid(const struct modules *m); /* 0: of a file */
+/* What stands before the process's own paths to reach them from here: "" or "/proc/PID/root". */
+const char *modules_root(const struct modules *m);
 size_t modules_count(const struct modules *m);
 const struct module *modules_at(const struct modules *m, size_t i);
 
@@ -74,7 +76,7 @@ size_t modules_read_code(struct modules *m, size_t i, uint64_t vaddr, void *buf,
 bool modules_file_offset(struct modules *m, size_t i, uint64_t vaddr, uint64_t *offset);
 
 /* Source lines of a module (core/dwarf_line.h), opened when first asked for; NULL with a sentence. The
- * handle is the modules' and not thread-safe: one thread asks. */
+ * handle is the modules' and not thread-safe: one thread asks, and calls modules_resolve for FILE:LINE. */
 struct dwarf_lines *modules_dwarf(struct modules *m, size_t i, struct err *err);
 
 /* The function at a runtime address: out->name raw (valid until modules_free), out->vaddr its start as

@@ -4,10 +4,12 @@
 #include "tui/v_function.h"
 #include "tui/v_process.h"
 #include "tui/v_record.h"
+#include "tui/v_symbol.h"
 #include "tui/v_timeline.h"
 
 const struct view_ops *const screens[] = {
     &view_process,
+    &view_symbol,
     &view_record,
     &view_timeline,
     &view_function,

@@ -1,0 +1,174 @@
+#include "tui/symbol_detail.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/demangle.h"
+#include "core/fmt.h"
+#include "core/utf8.h"
+#include "tui/bar.h"
+
+static const struct style plain = {ROLE_DEFAULT, ROLE_DEFAULT, 0};
+static const struct style bold = {ROLE_DEFAULT, ROLE_DEFAULT, CELL_BOLD};
+static const struct style dim = {ROLE_DIM, ROLE_DEFAULT, 0};
+static const struct style source_style = {ROLE_SOURCE, ROLE_DEFAULT, 0};
+
+/* Text without its first shift columns. */
+static void draw_shifted(struct surface *s, int row, int col, int cols, const char *text, size_t shift,
+                         struct style style)
+{
+    size_t len = strlen(text), skip = utf8_cut(text, len, shift, NULL);
+    surface_text(s, row, col, cols, text + skip, len - skip, style);
+}
+
+/* Source text with tabs as eight columns. */
+static void expand_tabs(char *out, size_t size, const char *line)
+{
+    size_t n = 0, col = 0;
+    for (size_t at = 0, len = strlen(line); at < len && n + 9 < size;) {
+        if (line[at] == '\t') {
+            do
+                out[n++] = ' ';
+            while (++col % 8);
+            at++;
+            continue;
+        }
+        if (line[at] == '\r') {
+            at++;
+            continue;
+        }
+        uint32_t cp;
+        size_t bytes = utf8_decode(line + at, len - at, &cp);
+        memcpy(out + n, line + at, bytes);
+        n += bytes;
+        col += (size_t)utf8_cp_cols(cp);
+        at += bytes;
+    }
+    out[n] = '\0';
+}
+
+static void draw_lines(struct source_lookup *source, const struct source_place *place, struct surface *s,
+                       struct rect r, size_t shift, const struct glyphs *g)
+{
+    struct source_lines lines = source_lookup_lines(source, place->file, place->line);
+    if (lines.why || lines.waiting) {
+        surface_text(s, r.row, r.col + 1, r.cols - 1, lines.why ? lines.why : "", SIZE_MAX, dim);
+        return;
+    }
+    int above = (r.rows - 1) / 2;
+    above = above > 2 ? 2 : above;
+    for (int y = 0; y < r.rows; y++) {
+        int k = SOURCE_LINES / 2 - above + y, number = lines.first + k;
+        if (k < 0 || k >= SOURCE_LINES || !lines.line[k])
+            continue;
+        bool here = number == place->line;
+        char text[1024];
+        expand_tabs(text, sizeof text, lines.line[k]);
+        if (here)
+            surface_put(s, r.row + y, r.col + 1, glyph(g, GLYPH_POINTER), bold);
+        surface_printf(s, r.row + y, r.col + 3, 7, here ? bold : dim, "%5d", number);
+        draw_shifted(s, r.row + y, r.col + 10, r.cols - 10, text, shift, source_style);
+    }
+}
+
+bool symbol_detail_place(struct symbol_rows *r, const struct symbol_item *item, const char **file, int *line)
+{
+    struct source_place p =
+        source_lookup_place(symbol_rows_source(r), item->module, item->vaddr);
+    if (!p.file)
+        return false;
+    *file = p.file;
+    *line = p.line;
+    return true;
+}
+
+static void draw_title(const struct module *m, const struct symbol_item *item, struct surface *s,
+                       struct rect area, const struct glyphs *g)
+{
+    char right[160], size[FMT_MAX];
+    snprintf(right, sizeof right, "%.60s + 0x%" PRIx64 "   size %s", m->name, item->vaddr,
+             fmt_count(size, item->size));
+    bar_draw_rule(s, area.row, area.col, area.cols, item->name, right, g);
+}
+
+/* The row below the name: how it is written in the file, and what is peculiar about it. */
+static void draw_facts(const struct symbol_item *item, struct surface *s, struct rect area, size_t shift,
+                       bool mangled)
+{
+    char text[1200];
+    snprintf(text, sizeof text, "%s%s%s%s", mangled ? item->raw : "",
+             item->flags & SYMBOL_ALIAS ? "  (another name of the same code)" : "",
+             item->flags & SYMBOL_WEAK ? "  weak" : "",
+             item->flags & SYMBOL_NO_SIZE ? "  no size in the file: up to the next symbol" : "");
+    draw_shifted(s, area.row + 2, area.col + 1, area.cols - 1, text, shift, dim);
+}
+
+void symbol_detail_draw(struct symbol_rows *r, const struct symbol_item *item, struct surface *s,
+                        struct rect area, size_t shift_cols, const struct glyphs *g)
+{
+    if (area.rows < 1)
+        return;
+    if (!item) {
+        bar_draw_rule(s, area.row, area.col, area.cols, "no function", NULL, g);
+        return;
+    }
+    const struct module *m = modules_at(symbol_rows_modules(r), item->module);
+    draw_title(m, item, s, area, g);
+    struct source_place p =
+        source_lookup_place(symbol_rows_source(r), item->module, item->vaddr);
+    char *full = demangle(item->raw, DEMANGLE_FULL), where[300] = "";
+    if (p.file)
+        snprintf(where, sizeof where, "%.250s:%d", p.file, p.line);
+    int where_cols = (int)utf8_cols(where, strlen(where));
+    if (where_cols > area.cols / 2)
+        where_cols = area.cols / 2;
+    draw_shifted(s, area.row + 1, area.col + 1, area.cols - where_cols - 3, full ? full : item->name,
+                 shift_cols, bold);
+    /* of a long path the end is what tells */
+    size_t skip = utf8_cols(where, strlen(where)) > (size_t)where_cols
+                      ? utf8_cut(where, strlen(where),
+                                 utf8_cols(where, strlen(where)) - (size_t)where_cols, NULL)
+                      : 0;
+    surface_text(s, area.row + 1, area.col + area.cols - where_cols - 1, where_cols + 1, where + skip,
+                 SIZE_MAX, dim);
+    if (area.rows > 2)
+        draw_facts(item, s, area, shift_cols, full != NULL);
+    struct rect lines = {area.row + 3, area.col, area.rows - 3, area.cols};
+    if (lines.rows > 0 && p.file)
+        draw_lines(symbol_rows_source(r), &p, s, lines, shift_cols, g);
+    else if (lines.rows > 0 && p.why)
+        surface_text(s, lines.row, lines.col + 1, lines.cols - 1, p.why, SIZE_MAX, dim);
+    free(full);
+}
+
+void trigger_pane_draw(const struct model *m, struct surface *s, struct rect area, size_t selected,
+                       const struct glyphs *g)
+{
+    char right[64];
+    if (area.rows < 1)
+        return;
+    snprintf(right, sizeof right, "%zu chosen", m->triggers.len);
+    bar_draw_rule(s, area.row, area.col, area.cols, "Triggers", right, g);
+    size_t room = (size_t)(area.rows - 1), first = 0;
+    if (selected != SIZE_MAX && selected >= room)
+        first = selected - room + 1;
+    for (size_t y = 0; y < room && first + y < m->triggers.len; y++) {
+        size_t i = first + y;
+        const char *spec = m->triggers.data[i], *at = strstr(spec, "@return");
+        bool at_return = at && at[7] == '\0';
+        size_t len = at_return ? (size_t)(at - spec) : strlen(spec);
+        int row = area.row + 1 + (int)y;
+        struct style style = i == selected ? (struct style){ROLE_SELECT, ROLE_SELECT, 0} : plain;
+        surface_fill(s, (struct rect){row, area.col, 1, area.cols}, ' ', style);
+        if (i == selected)
+            surface_put(s, row, area.col, glyph(g, GLYPH_POINTER), style);
+        surface_printf(s, row, area.col + 1, 4, style, "%2zu", i + 1);
+        surface_text(s, row, area.col + 5, area.cols - 5 - 9, spec, len, style);
+        surface_text(s, row, area.col + area.cols - 8, 8, at_return ? "return" : "entry", SIZE_MAX, style);
+    }
+    if (m->triggers.len == 0 && room > 0)
+        surface_text(s, area.row + 1, area.col + 1, area.cols - 1,
+                     "none: snapshots by key, or Tab chooses the function above", SIZE_MAX, dim);
+}
