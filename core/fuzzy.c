@@ -1,6 +1,9 @@
 #include "core/fuzzy.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/alloc.h"
 
 enum {
     SCORE_MATCH = 16,
@@ -202,12 +205,12 @@ static void fill_row(const struct fuzzy_word *w, const char *text, size_t len, s
 
 /* Walks back from the match of the last character at column i. */
 static void trace_back(const struct fuzzy_word *w, const char *text,
-                       struct cell table[][FUZZY_TEXT_MAX], size_t i, uint32_t *positions)
+                       const struct cell *table, size_t len, size_t i, uint32_t *positions)
 {
     size_t k = w->len - 1;
     int f = -1; /* the state that the later character of a run came from; −1: any */
     for (;;) {
-        const struct cell *c = &table[k][i];
+        const struct cell *c = &table[k * len + i];
         for (int g = 0; f < 0 && g < FIRSTS; g++)
             if (c->run[g] == c->match)
                 f = g;
@@ -215,15 +218,15 @@ static void trace_back(const struct fuzzy_word *w, const char *text,
         if (k == 0)
             return;
         int bonus = fuzzy_bonus_at(text, i);
-        const struct cell *left = &table[--k][i - 1];
+        const struct cell *row = &table[--k * len], *left = &row[i - 1];
         bool joined = left->run[f] > IMPOSSIBLE / 2 &&
                       left->run[f] + SCORE_MATCH + joined_bonus(bonus, first_bonus[f]) == c->run[f];
         i--;
         if (joined)
             continue;
         f = -1;
-        int gap = table[k][i].gap; /* opened after the column whose match it was */
-        while (table[k][i - 1].match + GAP_START != gap) {
+        int gap = row[i].gap; /* opened after the column whose match it was */
+        while (row[i - 1].match + GAP_START != gap) {
             gap -= GAP_MORE;
             i--;
         }
@@ -233,22 +236,23 @@ static void trace_back(const struct fuzzy_word *w, const char *text,
 
 int fuzzy_score_best(const struct fuzzy_word *w, const char *text, size_t len, uint32_t *positions)
 {
-    struct cell table[FUZZY_WORD_MAX][FUZZY_TEXT_MAX];
     if (len > FUZZY_TEXT_MAX)
         len = FUZZY_TEXT_MAX;
     if (w->len == 0)
         return 0;
     if (fuzzy_score_fast(w, text, len) < 0)
         return -1;
+    struct cell *table = xmalloc(w->len * len * sizeof *table);
     for (size_t k = 0; k < w->len; k++)
-        fill_row(w, text, len, k, k ? table[k - 1] : NULL, table[k]);
-    const struct cell *last = table[w->len - 1];
+        fill_row(w, text, len, k, k ? table + (k - 1) * len : NULL, table + k * len);
+    const struct cell *last = table + (w->len - 1) * len;
     size_t end = 0;
     for (size_t i = 1; i < len; i++)
         if (last[i].match > last[end].match)
             end = i;
     int score = last[end].match;
     if (positions)
-        trace_back(w, text, table, end, positions);
+        trace_back(w, text, table, len, end, positions);
+    free(table);
     return score < 0 ? 0 : score;
 }

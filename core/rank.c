@@ -14,6 +14,7 @@
 #define THREADS_FROM 50000 /* candidates; below, a second thread costs more than it brings */
 #define PLAIN_BLOCK 4096   /* candidates between two looks at the clock */
 #define REGEX_BLOCK 128
+#define FAVOUR 12          /* a little more than a word boundary is worth */
 #define EXACT_SCORES 16384 /* so many of the best are scored by their best alignment */
 
 typedef VEC(uint32_t) index_vec;
@@ -31,6 +32,7 @@ struct rank {
     void *arg;
     struct matcher *matcher, *helper; /* helper: the second thread's */
     size_t from, to;
+    size_t favoured; /* indices below it */
     index_vec base;   /* what the query before matched, in [from, base_end) */
     bool has_base;    /* else the candidates are the range itself */
     size_t base_next; /* of base, looked at */
@@ -47,6 +49,11 @@ static uint64_t key_of(int score, size_t len, uint32_t index)
 {
     uint64_t s = score > 0xffff ? 0xffff : (uint64_t)score, l = len > 0xffff ? 0xffff : len;
     return s << 48 | (0xffff - l) << 32 | (UINT32_MAX - index);
+}
+
+static int favour(const struct rank *r, int score, size_t index)
+{
+    return index < r->favoured ? score + FAVOUR : score;
 }
 
 static uint32_t key_index(uint64_t key)
@@ -139,7 +146,7 @@ static void look_at(struct job *j, size_t index)
     if (s < 0)
         return;
     if (vec_try_push(&j->matches, (uint32_t)index))
-        top_push(&j->top, key_of(s, it->len, (uint32_t)index));
+        top_push(&j->top, key_of(favour(j->r, s, index), it->len, (uint32_t)index));
 }
 
 /* Blocks are taken in order until the deadline, so what has been looked at is always a prefix once every
@@ -206,9 +213,11 @@ bool rank_run(struct rank *r, uint64_t deadline_ns)
         r->next = r->to;
         return true;
     }
-    if (r->has_base && r->base_next < r->base.len)
+    bool worked = r->has_base && r->base_next < r->base.len;
+    if (worked)
         run_part(r, &r->base_next, r->base.len, true, deadline_ns);
-    if ((!r->has_base || r->base_next == r->base.len) && r->next < r->to && now_ns() < deadline_ns)
+    bool whole = !r->has_base || r->base_next == r->base.len;
+    if (whole && r->next < r->to && (!worked || now_ns() < deadline_ns)) /* never without progress */
         run_part(r, &r->next, r->to, false, deadline_ns);
     return rank_done(r);
 }
@@ -281,6 +290,11 @@ int rank_set(struct rank *r, enum match_mode mode, const char *query, size_t fro
     return 0;
 }
 
+void rank_favour(struct rank *r, size_t below)
+{
+    r->favoured = below;
+}
+
 void rank_grow(struct rank *r, size_t to)
 {
     if (to > r->to)
@@ -315,7 +329,8 @@ static void order(struct rank *r)
         if (r->top.want <= EXACT_SCORES && match_mode_of(r->matcher) == MATCH_FUZZY) {
             const struct rank_item *it =
                 &r->chunk(r->arg, index / RANK_CHUNK)->items[index % RANK_CHUNK];
-            key = key_of(match_score_best(r->matcher, it->text, it->len), it->len, index);
+            int s = match_score_best(r->matcher, it->text, it->len);
+            key = key_of(favour(r, s, index), it->len, index);
         }
         vec_push(&r->ordered, key);
     }
@@ -335,7 +350,7 @@ static void widen(struct rank *r, size_t place)
         const struct rank_chunk *c = r->chunk(r->arg, index / RANK_CHUNK);
         const struct rank_item *it = &c->items[index % RANK_CHUNK];
         int s = match_score(r->matcher, it->text, it->len, c->masks[index % RANK_CHUNK]);
-        top_push(&r->top, key_of(s, it->len, index));
+        top_push(&r->top, key_of(favour(r, s, index), it->len, index));
     }
     r->order_valid = false;
 }

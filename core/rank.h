@@ -43,6 +43,10 @@ void rank_free(struct rank *r);
 int rank_set(struct rank *r, enum match_mode mode, const char *query, size_t from, size_t to,
              struct err *err);
 
+/* Candidates with an index below `below` get a bonus that decides between otherwise similar names (the
+ * program's own before its libraries'). Holds for what is looked at from then on: set it before rank_set. */
+void rank_favour(struct rank *r, size_t below);
+
 /* More candidates have come: to grows. */
 void rank_grow(struct rank *r, size_t to);
 

@@ -93,16 +93,13 @@ static void draw_title(const struct module *m, const struct symbol_item *item, s
     bar_draw_rule(s, area.row, area.col, area.cols, item->name, right, g);
 }
 
-/* The row below the name: how it is written in the file, and what is peculiar about it. */
-static void draw_facts(const struct symbol_item *item, struct surface *s, struct rect area, size_t shift,
-                       bool mangled)
+/* How the name is written in the file, and what is peculiar about it; "" when there is nothing to say. */
+static void write_facts(const struct symbol_item *item, bool mangled, char *out, size_t size)
 {
-    char text[1200];
-    snprintf(text, sizeof text, "%s%s%s%s", mangled ? item->raw : "",
+    snprintf(out, size, "%s%s%s%s", mangled ? item->raw : "",
              item->flags & SYMBOL_ALIAS ? "  (another name of the same code)" : "",
              item->flags & SYMBOL_WEAK ? "  weak" : "",
              item->flags & SYMBOL_NO_SIZE ? "  no size in the file: up to the next symbol" : "");
-    draw_shifted(s, area.row + 2, area.col + 1, area.cols - 1, text, shift, dim);
 }
 
 void symbol_detail_draw(struct symbol_rows *r, const struct symbol_item *item, struct surface *s,
@@ -111,7 +108,7 @@ void symbol_detail_draw(struct symbol_rows *r, const struct symbol_item *item, s
     if (area.rows < 1)
         return;
     if (!item) {
-        bar_draw_rule(s, area.row, area.col, area.cols, "no function", NULL, g);
+        bar_draw_rule(s, area.row, area.col, area.cols, "no function", "", g);
         return;
     }
     const struct module *m = modules_at(symbol_rows_modules(r), item->module);
@@ -133,9 +130,13 @@ void symbol_detail_draw(struct symbol_rows *r, const struct symbol_item *item, s
                       : 0;
     surface_text(s, area.row + 1, area.col + area.cols - where_cols - 1, where_cols + 1, where + skip,
                  SIZE_MAX, dim);
-    if (area.rows > 2)
-        draw_facts(item, s, area, shift_cols, full != NULL);
-    struct rect lines = {area.row + 3, area.col, area.rows - 3, area.cols};
+    char facts[1200];
+    write_facts(item, full != NULL, facts, sizeof facts);
+    struct rect lines = {area.row + 2, area.col, area.rows - 2, area.cols};
+    if (lines.rows > 0 && facts[0]) {
+        draw_shifted(s, lines.row++, area.col + 1, area.cols - 1, facts, shift_cols, dim);
+        lines.rows--;
+    }
     if (lines.rows > 0 && p.file)
         draw_lines(symbol_rows_source(r), &p, s, lines, shift_cols, g);
     else if (lines.rows > 0 && p.why)

@@ -18,7 +18,7 @@
 const struct list_column symbol_columns[SYMBOL_COLUMNS] = {
     [SYMBOL_CHOSEN] = {.title = "", .cols = 3, .fixed = true},
     [SYMBOL_NAME] = {.title = "NAME", .cols = 24, .stretch = true, .fixed = true},
-    [SYMBOL_MODULE] = {.title = "MODULE", .cols = 18, .priority = 1, .fixed = true},
+    [SYMBOL_MODULE] = {.title = "MODULE", .cols = 20, .priority = 1, .fixed = true},
     [SYMBOL_ADDRESS] = {.title = "ADDRESS", .cols = 14, .priority = 3, .right = true, .fixed = true},
     [SYMBOL_SIZE] = {.title = "SIZE", .cols = 5, .priority = 2, .right = true, .fixed = true},
     [SYMBOL_SOURCE] = {.title = "SOURCE", .cols = 16, .priority = 4, .fixed = true},
@@ -131,12 +131,23 @@ static void range_of(const struct symbol_rows *r, size_t module, size_t *from, s
         symbol_list_module_range(r->list, module, from, to);
 }
 
+/* The names of the program itself stand first in the list. */
+static size_t own_names(const struct symbol_rows *r)
+{
+    size_t from = 0, to = 0;
+    for (size_t i = 0; i < modules_count(r->modules) && to == 0; i++)
+        if (modules_at(r->modules, i)->is_main)
+            symbol_list_module_range(r->list, i, &from, &to);
+    return to;
+}
+
 int symbol_rows_query(struct symbol_rows *r, enum match_mode mode, const char *query, size_t module,
                       struct err *err)
 {
     if (r->rank) {
         size_t from, to;
         range_of(r, module, &from, &to);
+        rank_favour(r->rank, own_names(r));
         int rc = rank_set(r->rank, mode, query, from, to, err);
         if (rc < 0)
             return rc;
@@ -187,6 +198,7 @@ bool symbol_rows_work(struct symbol_rows *r, uint64_t deadline_ns)
     if (to != r->seen && r->seen <= from) { /* the module's first names: where they begin is known now */
         symbol_rows_query(r, r->mode, r->query, r->module, NULL);
     } else if (to > r->seen) {
+        rank_favour(r->rank, own_names(r));
         rank_grow(r->rank, to);
         r->seen = to;
     }

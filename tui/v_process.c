@@ -195,6 +195,33 @@ static bool choose(struct process_view *v)
     return true;
 }
 
+/* `:target PID`, from any screen. */
+static bool choose_pid(struct process_view *v, const char *arg)
+{
+    uint64_t pid;
+    struct err err;
+    if (!arg || fmt_parse_u64(arg, 1, 0x7fffffff, &pid, NULL) < 0) {
+        model_error(v->m, "target takes the number of a process");
+        return true;
+    }
+    if (proc_table_refresh(v->table, loop_now_ns(v->m->loop), &err) < 0) {
+        model_error(v->m, "%s", err.text);
+        return true;
+    }
+    const struct proc *p = proc_table_find(v->table, (pid_t)pid);
+    char reason[200];
+    if (!p) {
+        model_error(v->m, "there is no process %s", arg);
+    } else if (p->trace != PROC_TRACE_OK) {
+        proc_trace_reason(p, reason, sizeof reason);
+        model_warn(v->m, "process %s: %s", arg, reason);
+    } else {
+        model_set_target(v->m, p->stat.pid, p->stat.start_ticks, p->stat.comm);
+    }
+    rearrange(v);
+    return true;
+}
+
 static void choose_user(struct process_view *v, const char *arg)
 {
     const struct proc *p = selected(v);
@@ -258,6 +285,8 @@ static bool action(void *view, enum action act, const char *arg)
         if (choose(v))
             model_go(v->m, "record");
         return true;
+    case ACT_TARGET:
+        return choose_pid(v, arg);
     case ACT_FILTER:
         set_filter(v, arg);
         return true;
