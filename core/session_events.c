@@ -62,6 +62,12 @@ static void on_snapshot_failed(void *arg, const char *reason, const char *senten
     if (s->firing)
         session_write_hit(s, &s->pending);
     snapshot_over(s);
+    /* A trigger that fires no more has had its chance. */
+    if (s->state == SESSION_ARMED && s->setup.n_triggers && trigger_set_exhausted(s->triggers)) {
+        char end[600];
+        snprintf(end, sizeof end, "the snapshot came to nothing: %s", sentence);
+        session_begin_stop(s, end);
+    }
 }
 
 static void on_ended(void *arg, bool ok, const char *sentence)

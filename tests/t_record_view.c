@@ -244,7 +244,8 @@ static void test_refusal_is_said(void **state)
     act(&b, ACT_START_STOP); /* no process */
     assert_false(b.m->recording);
     assert_non_null(strstr(b.m->say, "no process"));
-    act(&b, ACT_SNAPSHOT);
+    assert_false(view_record.action(b.view, ACT_SNAPSHOT, NULL));
+    act(&b, ACT_PING);
     assert_non_null(strstr(b.m->say, "Space starts"));
     choose_target(&b);
     model_add_trigger(b.m, "no_such_function_anywhere");

@@ -56,6 +56,11 @@ static void start_probe(struct screen *s)
 
 /* ---- Beginning and end ---- */
 
+static bool records(const struct cli *c)
+{
+    return c->command == CLI_RUN || c->command == CLI_ATTACH || c->command == CLI_DEMO;
+}
+
 static void choose_target(struct screen *s)
 {
     const struct session_setup *setup = &s->c->setup;
@@ -70,7 +75,7 @@ static int start(void *arg, struct model *m, struct err *err)
     struct screen *s = arg;
     s->m = m;
     start_probe(s);
-    if (s->c->command == CLI_RUN || s->c->command == CLI_ATTACH)
+    if (records(s->c))
         choose_target(s);
     if (s->c->command == CLI_OPEN)
         return cmd_open_begin(s->c, m, &s->opening, err);
@@ -93,14 +98,13 @@ static void stop(void *arg, struct model *m)
 int cmd_screen(struct cli *c)
 {
     struct screen s = {.c = c, .loop = loop_new(), .caps = xcalloc(1, sizeof *s.caps)};
-    bool record = c->command == CLI_RUN || c->command == CLI_ATTACH;
     struct tui_options options = {
         .loop = s.loop,
         .theme = c->theme,
         .glyphs = c->glyphs,
         .color = c->color,
         .script = c->script,
-        .screen = record                   ? "record"
+        .screen = records(c)               ? "record"
                   : c->command == CLI_OPEN ? "timeline"
                                            : NULL,
         .start = start,

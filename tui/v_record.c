@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/fmt.h"
+#include "tui/cmd_open.h"
 #include "tui/v_record_priv.h"
 
 #define REFRESH_NS 250000000u /* of times that pass while recording */
@@ -108,6 +109,7 @@ static void destroy(void *view)
     struct record *r = view;
     loop_remove(r->m->loop, r->timer);
     v_record_free_session(r);
+    cmd_open_end(r->opening);
     decode_queue_free(r->decode);
     list_free(r->snapshots);
     list_free(r->hits);
@@ -117,23 +119,27 @@ static void destroy(void *view)
 
 /* ---- Drawing ---- */
 
-/* Rows for the three lists, from what plan and live leave: snapshots get most, hits and log give
- * way first. */
+/* Rows for the lists, from what plan and live leave: snapshots get most, the others give way first,
+ * but not the one that has the keys. */
 static void share_rows(struct record *r, int rows, int share[RECORD_PANES])
 {
-    share[RECORD_SNAPSHOTS] = share[RECORD_HITS] = share[RECORD_LOG] = 0;
+    bool output = v_record_has_output(r);
+    memset(share, 0, RECORD_PANES * sizeof *share);
     if (r->full_log) {
         share[RECORD_LOG] = rows;
         return;
     }
+    if (r->focus == RECORD_OUTPUT && !output)
+        r->focus = RECORD_SNAPSHOTS;
     share[RECORD_LOG] = rows >= 8 ? (rows + 1) / 4 : 0;
-    share[RECORD_HITS] = rows >= 11 ? (rows + 1) / 4 : 0;
-    enum record_pane focus = r->focus;
-    if (!share[focus] && rows >= 3 && focus != RECORD_SNAPSHOTS) {
-        share[RECORD_LOG] = share[RECORD_HITS] = 0;
-        share[focus] = rows;
+    enum record_pane third = output && r->focus != RECORD_HITS ? RECORD_OUTPUT : RECORD_HITS;
+    share[third] = rows >= 11 ? (rows + 1) / 4 : 0;
+    if (!share[r->focus] && rows >= 3 && r->focus != RECORD_SNAPSHOTS) {
+        memset(share, 0, RECORD_PANES * sizeof *share);
+        share[r->focus] = rows;
+        return;
     }
-    share[RECORD_SNAPSHOTS] = rows - share[RECORD_HITS] - share[RECORD_LOG];
+    share[RECORD_SNAPSHOTS] = rows - share[third] - share[RECORD_LOG];
 }
 
 static void draw(void *view, struct surface *s, struct rect at)
@@ -159,7 +165,7 @@ static void draw(void *view, struct surface *s, struct rect at)
     }
     share_rows(r, at.row + at.rows - next.row, share);
     static void (*const panes[])(struct record *, struct surface *, struct rect) = {
-        v_record_draw_snapshots, v_record_draw_hits, v_record_draw_log};
+        v_record_draw_snapshots, v_record_draw_hits, v_record_draw_log, v_record_draw_output};
     for (size_t i = 0; i < RECORD_PANES; i++) {
         next.rows = share[i];
         r->pane[i] = next;
@@ -310,12 +316,20 @@ static void copy_command(struct record *r)
     free(text);
 }
 
+static void move_focus(struct record *r, bool forward)
+{
+    unsigned panes = v_record_has_output(r) ? RECORD_PANES : RECORD_OUTPUT;
+    r->focus = (enum record_pane)((r->focus + (forward ? 1 : panes - 1)) % panes);
+}
+
 static bool scroll(struct record *r, enum action act)
 {
     if (r->focus == RECORD_SNAPSHOTS && !r->full_log)
         return list_action(r->snapshots, act);
     if (r->focus == RECORD_HITS && !r->full_log)
         return list_action(r->hits, act);
+    if (r->focus == RECORD_OUTPUT && !r->full_log)
+        return false;
     size_t page = r->log_rows > 1 ? (size_t)(r->log_rows - 1) : 1, all = SIZE_MAX / 2;
     size_t by = act == ACT_UP || act == ACT_DOWN             ? 1
                 : act == ACT_HALF_UP || act == ACT_HALF_DOWN ? (page + 1) / 2
@@ -355,8 +369,12 @@ static bool action(void *view, enum action act, const char *arg)
     case ACT_START_STOP:
         v_record_start_stop(r);
         return true;
-    case ACT_SNAPSHOT:
-        ask_session(r, session_snapshot);
+    case ACT_SNAPSHOT: /* comes from every screen */
+        if (v_record_is_running(r))
+            ask_session(r, session_snapshot);
+        return v_record_is_running(r);
+    case ACT_OPEN_RECORDING:
+        v_record_open_path(r, arg);
         return true;
     case ACT_ENABLE:
         ask_session(r, session_toggle_enabled);
@@ -380,10 +398,8 @@ static bool action(void *view, enum action act, const char *arg)
         copy_command(r);
         return true;
     case ACT_PANE_NEXT:
-        r->focus = (enum record_pane)((r->focus + 1) % RECORD_PANES);
-        return true;
     case ACT_PANE_PREV:
-        r->focus = (enum record_pane)((r->focus + RECORD_PANES - 1) % RECORD_PANES);
+        move_focus(r, act == ACT_PANE_NEXT);
         return true;
     case ACT_CANCEL:
     case ACT_BACK:
@@ -414,10 +430,10 @@ static bool on_mouse(void *view, const struct mouse *m, struct rect at)
             continue;
         r->focus = (enum record_pane)i;
         model_redraw(r->m);
-        if (i == RECORD_LOG)
-            return scroll(r, m->kind == MOUSE_WHEEL_UP     ? ACT_UP
-                             : m->kind == MOUSE_WHEEL_DOWN ? ACT_DOWN
-                                                           : ACT_NONE);
+        if (i == RECORD_LOG || i == RECORD_OUTPUT)
+            return i == RECORD_OUTPUT || scroll(r, m->kind == MOUSE_WHEEL_UP     ? ACT_UP
+                                                   : m->kind == MOUSE_WHEEL_DOWN ? ACT_DOWN
+                                                                                 : ACT_NONE);
         enum list_hit hit = list_mouse(i == RECORD_HITS ? r->hits : r->snapshots, m);
         if (hit == LIST_OPENED)
             open_selected(r);

@@ -11,6 +11,7 @@
 #include "core/fmt.h"
 #include "core/proc_stat.h"
 #include "tui/cli.h"
+#include "tui/cmd_open.h"
 
 bool v_record_is_running(const struct record *r)
 {
@@ -44,6 +45,9 @@ static void on_snapshot(void *arg, const struct session_snapshot *snap)
     size_t n = session_snapshot_count(r->session), row = list_selected(r->snapshots);
     decode_queue_add(r->decode, snapshot_dir_path(session_dir(r->session)), snap->number);
     list_refresh(r->snapshots, false);
+    /* The one file of a recording that has just ended is what it was made for. */
+    if (snap->number && r->status.mode != PLAN_TRIGGER && r->preset_taken && !r->quitting)
+        r->open_when_done = snap->number;
     if (snap->number && (n == 1 || row == n - 2)) /* the selection was on the newest */
         list_select(r->snapshots, n - 1);
 }
@@ -352,6 +356,22 @@ void v_record_set_options(struct record *r, const char *text)
 }
 
 /* ---- Opening ---- */
+
+void v_record_open_path(struct record *r, const char *path)
+{
+    struct cli c = {.path = path};
+    struct err err;
+    if (!path || !*path) {
+        model_error(r->m, "open what? :open PATH");
+        return;
+    }
+    cmd_open_end(r->opening);
+    r->opening = NULL;
+    if (cmd_open_begin(&c, r->m, &r->opening, &err) < 0)
+        model_error(r->m, "%s", err.text);
+    else
+        model_go(r->m, "timeline");
+}
 
 void v_record_open(struct record *r, unsigned number)
 {

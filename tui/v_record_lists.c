@@ -240,3 +240,28 @@ void v_record_draw_log(struct record *r, struct surface *s, struct rect at)
                        line.text);
     }
 }
+
+bool v_record_has_output(const struct record *r)
+{
+    return r->session && r->setup.argv && target_is_ours(session_target(r->session));
+}
+
+/* The last lines that the program has printed. */
+void v_record_draw_output(struct record *r, struct surface *s, struct rect at)
+{
+    char how[128];
+    struct target *t = session_target(r->session);
+    size_t rows = at.rows > 1 ? (size_t)(at.rows - 1) : 0, len;
+    title(r, s, at, RECORD_OUTPUT, "Output", target_describe(t, how, sizeof how));
+    const char *text = target_last_lines(t, rows, &len);
+    for (size_t i = 0; i < rows && len; i++) {
+        const char *end = memchr(text, '\n', len);
+        size_t line = end ? (size_t)(end - text) : len, shown = line;
+        if (shown && text[shown - 1] == '\r')
+            shown--;
+        surface_text(s, at.row + 1 + (int)i, at.col + 1, at.cols - 1, text, shown,
+                     (struct style){0});
+        text += line + (end ? 1 : 0);
+        len -= line + (end ? 1 : 0);
+    }
+}

@@ -15,10 +15,7 @@ static const struct style plain, dim = {.ink = ROLE_DIM}, warn = {.ink = ROLE_WA
 
 int v_record_live_rows(const struct record *r)
 {
-    if (!r->session)
-        return 2;
-    bool program = target_is_ours(session_target(r->session));
-    return ROWS + (program ? 1 : 0);
+    return r->session ? ROWS : 2;
 }
 
 char *v_record_clock(char out[16], int64_t unix_ns)
@@ -179,20 +176,6 @@ static void draw_outstanding(struct record *r, struct surface *s, struct rect at
         v_record_field(s, at, row, "Snapshot", dim, "none asked for yet");
 }
 
-/* The last line that the program has printed. */
-static void draw_program(struct record *r, struct surface *s, struct rect at, int row)
-{
-    char how[128], line[512] = "";
-    struct target *t = session_target(r->session);
-    size_t len;
-    const char *text = target_last_lines(t, 1, &len);
-    while (len && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-        len--;
-    snprintf(line, sizeof line, "%.*s", (int)(len < sizeof line ? len : sizeof line - 1), text);
-    v_record_field(s, at, row, "Program", plain, "%s%s%s", target_describe(t, how, sizeof how),
-                   len ? ": " : "", line);
-}
-
 void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
 {
     const struct session_status *st = &r->status;
@@ -217,6 +200,4 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
     else
         v_record_field(s, at, 8, "perf says", dim, "%s",
                        st->rec.n_tail ? st->rec.tail[st->rec.n_tail - 1] : "nothing");
-    if (v_record_live_rows(r) > ROWS)
-        draw_program(r, s, at, ROWS);
 }

@@ -10,7 +10,8 @@
 #include "tui/record_decode.h"
 #include "tui/surface.h"
 
-enum record_pane { RECORD_SNAPSHOTS, RECORD_HITS, RECORD_LOG, RECORD_PANES };
+/* OUTPUT is there when mtui started the program. */
+enum record_pane { RECORD_SNAPSHOTS, RECORD_HITS, RECORD_LOG, RECORD_OUTPUT, RECORD_PANES };
 
 struct record {
     struct model *m;
@@ -24,6 +25,7 @@ struct record {
     struct session *session; /* the last one, also after its end; NULL before the first */
     struct session_status status; /* of this round */
     struct decode_queue *decode;
+    struct cmd_opening *opening; /* of `:open`, or NULL */
     unsigned open_when_done; /* the snapshot to show as soon as it is decoded; UINT_MAX: none */
 
     struct list *snapshots, *hits;
@@ -54,6 +56,8 @@ void v_record_set_triggers(struct record *r, const char *specs);
 char *v_record_triggers_text(const struct record *r);
 /* Opens a snapshot of the session in the Timeline, now or when it is decoded. */
 void v_record_open(struct record *r, unsigned number);
+/* Any recording, by its path. */
+void v_record_open_path(struct record *r, const char *path);
 void v_record_free_session(struct record *r);
 /* Q: asks what there is to ask. False when there is nothing: the app quits. */
 bool v_record_quit(struct record *r);
@@ -68,6 +72,8 @@ void v_record_new_lists(struct record *r);
 void v_record_draw_snapshots(struct record *r, struct surface *s, struct rect at);
 void v_record_draw_hits(struct record *r, struct surface *s, struct rect at);
 void v_record_draw_log(struct record *r, struct surface *s, struct rect at);
+void v_record_draw_output(struct record *r, struct surface *s, struct rect at);
+bool v_record_has_output(const struct record *r);
 /* The snapshot under the cursor, or NULL. */
 const struct session_snapshot *v_record_selected(const struct record *r);
 
