@@ -116,7 +116,8 @@ void module_addrs_free(struct module_addrs *a);
  *   0xADDR        a runtime address (of a running process) or a vaddr (of a file), inside executable
  *                 code
  * PLT stubs match only when the name ends in "@plt". Kernel symbols and names that match nothing are
- * MTUI_E_NOENT; the sentence offers the nearest names. Searching reads the symbols of all modules. */
+ * MTUI_E_NOENT; the sentence offers the nearest names, which takes long: with err NULL only the symbols of
+ * all modules are read. */
 int modules_resolve(struct modules *m, const char *spec, struct module_addrs *out, struct err *err);
 
 /* True when modules_resolve would treat spec as FILE:LINE / regex / address / plain name. */

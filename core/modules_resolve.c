@@ -433,8 +433,8 @@ int modules_resolve(struct modules *m, const char *spec, struct module_addrs *ou
             break;
         }
     }
-    if (rc == 0 && s.found.len == 0)
-        rc = s.ifuncs ? explain_ifunc(&s, err) : explain_nothing(&s, err);
+    if (rc == 0 && s.found.len == 0) /* the search for an explanation takes long */
+        rc = !err ? MTUI_E_NOENT : s.ifuncs ? explain_ifunc(&s, err) : explain_nothing(&s, err);
     free(s.module);
     if (rc == 0) {
         hand_over(&s, out);

@@ -1,8 +1,6 @@
 #include "core/probe.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/descriptors.h"
 #include "core/perf_clock.h"
 #include "core/perf_event.h"
 #include "core/probe_process.h"
@@ -19,7 +18,6 @@
 
 #define RING_BYTES      ((size_t)4 << 20)
 #define RESCAN_NS       500000000u
-#define SPARE_FDS       64 /* left for files, pipes, perf */
 #define CLOSING_AT_ONCE 64
 
 /* Something to hand to a callback, in the order of time. */
@@ -56,41 +54,6 @@ struct probe {
 
 static void on_ready(void *arg, int fd, short revents);
 static void on_rescan(void *arg);
-
-/* ---- Descriptors ---- */
-
-static size_t count_open_descriptors(void)
-{
-    size_t n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    if (!dir)
-        return 0;
-    while (readdir(dir))
-        n++;
-    (void)closedir(dir);
-    return n;
-}
-
-/* Room for `needed` more descriptors; the soft limit is raised as far as it goes. */
-static int make_room(size_t needed, struct err *err)
-{
-    struct rlimit limit;
-    size_t open_now = count_open_descriptors();
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return 0;
-    if (limit.rlim_cur >= open_now + needed + SPARE_FDS)
-        return 0;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur >= open_now + needed + SPARE_FDS)
-        return 0;
-    return err_set(err, MTUI_E_LIMIT,
-                   "this needs %zu file descriptors and only %zu are free (ulimit -Hn is %" PRIu64
-                   "); raise the limit or choose fewer triggers",
-                   needed,
-                   (size_t)limit.rlim_cur > open_now ? (size_t)limit.rlim_cur - open_now : 0,
-                   (uint64_t)limit.rlim_max);
-}
 
 /* ---- Life ---- */
 
@@ -287,8 +250,9 @@ static void read_task(struct probe *p, struct probe_thread *t, const struct perf
     if (h->type == PERF_RECORD_FORK) {
         struct birth b = {.pid = (pid_t)v[0], .tid = (pid_t)v[2], .parent = (pid_t)v[1]};
         vec_push(&p->births, b);
-        queue_event(p, b.pid == b.parent ? PROBE_THREAD_BORN : PROBE_CHILD, time_ns, b.pid, b.tid,
-                    NULL);
+        bool is_thread = b.pid == b.parent;
+        queue_event(p, is_thread ? PROBE_THREAD_BORN : PROBE_CHILD, time_ns, b.pid, b.tid, NULL);
+        p->pending.data[p->pending.len - 1].event.parent = is_thread ? 0 : b.parent;
     } else if ((pid_t)v[2] == t->tid) {
         t->ended = true;
         queue_event(p, PROBE_THREAD_ENDED, time_ns, (pid_t)v[0], (pid_t)v[2], NULL);
@@ -386,7 +350,8 @@ static void scan(struct probe *p, struct probe_process *proc)
 {
     struct err err = {0};
     size_t born = 0;
-    int rc = make_room(8 + (proc->cover == PROBE_COVER_THREADS ? proc->sites.len : 0), &err);
+    int rc =
+        descriptors_make_room(8 + (proc->cover == PROBE_COVER_THREADS ? proc->sites.len : 0), &err);
     if (rc == 0)
         rc = probe_process_scan(&p->machine, proc, &born, &err);
     p->late_threads += (uint32_t)born;
@@ -549,7 +514,7 @@ int probe_watch(struct probe *p, pid_t pid, struct err *err)
     struct probe_process *proc = NULL;
     if (find_process(p, pid))
         return 0;
-    int rc = make_room(64, err);
+    int rc = descriptors_make_room(64, err);
     if (rc == 0)
         rc = probe_process_new(&p->machine, pid, &proc, err);
     if (rc < 0)
@@ -567,7 +532,7 @@ int probe_set_sites(struct probe *p, pid_t pid, const struct probe_site *sites, 
     if (!proc)
         return err_set(err, MTUI_E_GONE, "process %d has ended", (int)pid);
     size_t needed = n * (p->machine.output ? 1 : proc->threads.len);
-    int rc = make_room(needed, err);
+    int rc = descriptors_make_room(needed, err);
     if (rc == 0)
         rc = probe_process_set_sites(&p->machine, proc, sites, n, err);
     if (!p->draining)

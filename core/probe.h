@@ -30,7 +30,8 @@ enum probe_role {
     PROBE_POINT,  /* a line or an address: a hit stands for itself */
     PROBE_ENTRY,  /* first instruction of a function */
     PROBE_RETURN, /* a return or tail jump of it */
-    PROBE_JUMP    /* an indirect jump in it: a tail jump when the stack pointer is the entry's */
+    PROBE_JUMP,   /* an indirect jump in it: a tail jump when the stack pointer is the entry's */
+    PROBE_CALL    /* a function of one instruction: entry and return at once */
 };
 
 enum probe_mechanism { PROBE_AUTO, PROBE_UPROBE, PROBE_HWBREAK };
@@ -74,6 +75,7 @@ struct probe_event {
     enum probe_change change;
     uint64_t time_ns;
     pid_t pid, tid;
+    pid_t parent;     /* PROBE_CHILD: the process that forked; else 0 */
     const char *name; /* PROBE_EXEC: new comm; PROBE_MAPPED: the file; raw bytes */
 };
 

@@ -19,6 +19,7 @@
 #define SIDEBAND_PAGES 2 /* holds the longest record (a mapping with a path of 4096 bytes) */
 #define HIT_PAGES_MAX  16
 #define SCAN_ROUNDS    8
+#define CARRIER_GONE   (-1)
 
 /* ---- Threads ---- */
 
@@ -556,8 +557,9 @@ void probe_process_exec(struct probe_machine *m, struct probe_process *p, struct
     for (size_t i = 0; i < p->threads.len; i++)
         if (p->threads.data[i] != t)
             p->threads.data[i]->ended = true;
-    if (p->carrier == t->tid)
-        p->carrier = tid;
+    /* The leader that ended had the number that this thread has now. */
+    if (p->carrier)
+        p->carrier = p->carrier == t->tid ? tid : CARRIER_GONE;
     t->tid = tid;
     if (p->mechanism == PROBE_HWBREAK) /* addresses mean nothing in the new program */
         (void)probe_process_set_sites(m, p, NULL, 0, NULL);

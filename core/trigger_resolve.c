@@ -118,6 +118,7 @@ static size_t find_cold(struct modules *m, const struct module_addr *a, struct d
     return c.n;
 }
 
+/* The entry, when there are exits, and these. An entry that is an exit is the whole function. */
 static int add_exits(struct modules *m, const struct module_addr *a, uint32_t number,
                      const struct disasm_exits *exits, struct trigger_places *p, struct err *err)
 {
@@ -128,6 +129,13 @@ static int add_exits(struct modules *m, const struct module_addr *a, uint32_t nu
         uint64_t offset;
         if (!modules_file_offset(m, a->module, e->vaddr, &offset))
             continue;
+        if (e->vaddr == a->vaddr && e->condition < 0) {
+            /* The order of two probes at one place is the kernel's affair: one stands for both. */
+            add_site(p, mod, a, e->vaddr, offset, number, PROBE_CALL, -1);
+            return 0;
+        }
+        if (added == 0)
+            add_site(p, mod, a, a->vaddr, a->offset, number, PROBE_ENTRY, -1);
         add_site(p, mod, a, e->vaddr, offset, number,
                  e->kind == DISASM_TAIL_INDIRECT ? PROBE_JUMP : PROBE_RETURN, e->condition);
         added++;
@@ -147,17 +155,14 @@ static int add_call(struct modules *m, const struct module_addr *a, uint32_t num
 {
     struct disasm_piece pieces[1 + COLD_PIECES];
     struct disasm_exits exits = {0};
-    const struct module *mod = modules_at(m, a->module);
     const char *name = a->name ? a->name : "the function";
     int rc = read_piece(m, a->module, a->vaddr, a->size, &pieces[0], err);
     if (rc < 0)
         return err_prefix(err, "the returns of %s cannot be found", name);
     size_t n = 1 + find_cold(m, a, pieces + 1);
     rc = disasm_find_exits(pieces, n, &exits, err);
-    if (rc == 0) {
-        add_site(p, mod, a, a->vaddr, a->offset, number, PROBE_ENTRY, -1);
+    if (rc == 0)
         rc = add_exits(m, a, number, &exits, p, err);
-    }
     disasm_exits_free(&exits);
     for (size_t i = 0; i < n; i++)
         free((void *)(uintptr_t)pieces[i].code);

@@ -25,7 +25,7 @@ struct trigger_places {
 /* number goes into each site. For a trigger that needs returns: the entry, and each return and tail
  * jump of the function. MTUI_E_NOENT with the nearest names; MTUI_E_NOTSUP for what cannot hit (a
  * kernel function, [vdso], an ifunc, a function whose returns cannot be found); MTUI_E_LIMIT for
- * more than TRIGGER_PLACES_MAX places. */
+ * more than TRIGGER_PLACES_MAX places. With err NULL a name that is not there is found out faster. */
 int trigger_resolve(struct modules *m, const struct trigger *t, uint32_t number,
                     struct trigger_places *out, struct err *err);
 void trigger_places_free(struct trigger_places *p);

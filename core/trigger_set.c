@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/alloc.h"
 #include "core/call_match.h"
@@ -22,11 +23,18 @@ struct entry {
     char *where;
 };
 
+/* A trigger in one process. Places that a new program seems to lack stay armed (a uprobe sits in a
+ * file, and its libraries may only not be mapped yet), but count as pending. */
+struct armed {
+    struct trigger_places places;
+    bool missing;
+};
+
 struct process {
     pid_t pid;
-    struct modules *modules;           /* NULL: not exec'ed yet */
-    bool changed;                      /* mappings since the last look */
-    VEC(struct trigger_places) places; /* by trigger; empty sites: pending */
+    struct modules *modules; /* NULL: not exec'ed yet */
+    bool changed;            /* mappings since the last look */
+    VEC(struct armed) armed; /* by trigger */
 };
 
 struct trigger_set {
@@ -68,17 +76,11 @@ struct trigger_set *trigger_set_new(struct loop *loop, const struct trigger_set_
     return s;
 }
 
-static void clear_places(struct process *p)
-{
-    for (size_t i = 0; i < p->places.len; i++)
-        trigger_places_free(&p->places.data[i]);
-    p->places.len = 0;
-}
-
 static void process_free(struct process *p)
 {
-    clear_places(p);
-    vec_free(&p->places);
+    for (size_t i = 0; i < p->armed.len; i++)
+        trigger_places_free(&p->armed.data[i].places);
+    vec_free(&p->armed);
     modules_free(p->modules);
     free(p);
 }
@@ -118,6 +120,12 @@ static struct process *find_process(const struct trigger_set *s, pid_t pid)
         if (s->processes.data[i]->pid == pid)
             return s->processes.data[i];
     return NULL;
+}
+
+static bool pends(const struct process *p, size_t trigger)
+{
+    const struct armed *a = &p->armed.data[trigger];
+    return a->missing || a->places.sites.len == 0;
 }
 
 /* ---- Resolving and arming ---- */
@@ -160,29 +168,43 @@ static int resolve_in_files(const struct trigger_set *s, const struct needed *ne
                   : 0;
 }
 
+/* pend: what may come later is no failure. explain: a reason is wanted, which takes time. */
 static int resolve_one(struct trigger_set *s, struct process *p, const struct needed *needed,
-                       size_t i, bool pend, struct err *err)
+                       size_t i, bool pend, bool explain, struct err *err)
 {
     struct entry *e = &s->entries.data[i];
     struct trigger_places places = {0};
     struct err why = {0};
-    int rc = p->modules ? trigger_resolve(p->modules, &e->trigger, (uint32_t)i, &places, &why)
+    int rc = p->modules ? trigger_resolve(p->modules, &e->trigger, (uint32_t)i, &places,
+                                          explain ? &why : NULL)
                         : resolve_in_files(s, needed, i, &places, &why);
     if (rc < 0 && !(pend && may_come(rc)))
         return err_set(err, rc, "%s", why.text);
-    if (rc < 0 && e->status != TRIGGER_ARMED)
-        set_where(e, TRIGGER_PENDING, xasprintf("pending: %s", why.text));
-    trigger_places_free(&p->places.data[i]);
-    p->places.data[i] = places;
+    struct armed *a = &p->armed.data[i];
+    a->missing = rc < 0;
+    if (rc < 0) {
+        if (explain || e->status != TRIGGER_PENDING)
+            set_where(e, TRIGGER_PENDING,
+                      xasprintf("pending: %s", explain ? why.text : "not in what is mapped now"));
+        return 0;
+    }
+    trigger_places_free(&a->places);
+    a->places = places;
     return 0;
 }
 
 static int arm_process(struct trigger_set *s, struct process *p, struct err *err)
 {
     VEC(struct probe_site) sites = {0};
-    for (size_t i = 0; i < p->places.len; i++)
-        for (size_t k = 0; k < p->places.data[i].sites.len; k++)
-            vec_push(&sites, p->places.data[i].sites.data[k]);
+    struct probe_stats stats;
+    probe_stats(s->probe, &stats);
+    for (size_t i = 0; i < p->armed.len; i++) {
+        const struct armed *a = &p->armed.data[i];
+        /* An address, unlike a file, means nothing in another program. */
+        bool stale = a->missing && stats.mechanism != PROBE_UPROBE;
+        for (size_t k = 0; !stale && k < a->places.sites.len; k++)
+            vec_push(&sites, a->places.sites.data[k]);
+    }
     int rc = probe_set_sites(s->probe, p->pid, sites.data, sites.len, err);
     vec_free(&sites);
     return rc;
@@ -195,8 +217,8 @@ static void update_entries(struct trigger_set *s)
         struct entry *e = &s->entries.data[i];
         const struct trigger_places *armed = NULL;
         for (size_t k = 0; k < s->processes.len; k++)
-            if (s->processes.data[k]->places.data[i].sites.len > 0)
-                armed = &s->processes.data[k]->places.data[i];
+            if (!pends(s->processes.data[k], i))
+                armed = &s->processes.data[k]->armed.data[i].places;
         if (armed)
             set_where(e, TRIGGER_ARMED,
                       xasprintf("%s%s%s", armed->where, armed->note ? "; " : "",
@@ -224,6 +246,10 @@ static bool match_call(struct trigger_set *s, struct trigger_hit *hit)
     struct call_open call = {.sp = h->sp, .time_ns = h->time_ns, .arg1 = h->arg1, .arg2 = h->arg2};
     if (h->role == PROBE_POINT)
         return true;
+    if (h->role == PROBE_CALL) {
+        hit->has_duration = true;
+        return true;
+    }
     if (h->role == PROBE_ENTRY) {
         if (!trigger_needs_return(t))
             return true;
@@ -274,15 +300,15 @@ static void look_again(struct trigger_set *s, struct process *p, bool all)
     struct err err = {0};
     bool found = false;
     for (size_t i = 0; i < s->entries.len; i++) {
-        bool pending = p->places.data[i].sites.len == 0;
+        bool pending = pends(p, i);
         if (!all && !pending)
             continue;
-        if (resolve_one(s, p, NULL, i, true, &err) < 0)
+        if (resolve_one(s, p, NULL, i, true, false, &err) < 0)
             continue;
-        if (pending && p->places.data[i].sites.len > 0) {
+        if (pending && !pends(p, i)) {
             found = true;
             say(s, xasprintf("trigger %s found: %s", s->entries.data[i].trigger.text,
-                             p->places.data[i].where));
+                             p->armed.data[i].places.where));
         }
     }
     if (found || all) {
@@ -324,7 +350,7 @@ static void plan_look(struct trigger_set *s, struct process *p)
 static bool something_pends(const struct trigger_set *s, const struct process *p)
 {
     for (size_t i = 0; i < s->entries.len; i++)
-        if (p->places.data[i].sites.len == 0)
+        if (pends(p, i))
             return true;
     return false;
 }
@@ -365,8 +391,8 @@ static struct process *add_process(struct trigger_set *s, pid_t pid)
     struct process *p = xcalloc(1, sizeof *p);
     p->pid = pid;
     for (size_t i = 0; i < s->entries.len; i++) {
-        struct trigger_places none = {0};
-        vec_push(&p->places, none);
+        struct armed none = {0};
+        vec_push(&p->armed, none);
     }
     vec_push(&s->processes, p);
     return p;
@@ -390,6 +416,26 @@ static void on_process_ended(struct trigger_set *s, pid_t pid)
         set_where(&s->entries.data[i], TRIGGER_DISARMED, xstrdup("disarmed: the target has ended"));
 }
 
+static bool same_program(pid_t a, pid_t b)
+{
+    char path[64];
+    struct stat x, y;
+    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)a);
+    if (stat(path, &x) != 0)
+        return false;
+    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)b);
+    return stat(path, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* The probes of its parent are armed in it already. An exec asks for a look of its own, but one
+ * that came before the child was watched was not reported. */
+static void on_child(struct trigger_set *s, const struct probe_event *event)
+{
+    struct process *p = add_process(s, event->pid);
+    if (!same_program(event->pid, event->parent))
+        plan_look(s, p);
+}
+
 static void on_event(void *arg, const struct probe_event *event)
 {
     struct trigger_set *s = arg;
@@ -399,13 +445,8 @@ static void on_event(void *arg, const struct probe_event *event)
         call_match_forget(s->calls, event->tid);
         break;
     case PROBE_CHILD:
-        /* The probes of its parent are armed in it already; an exec asks for a look of its own. */
-        if (!p && s->options.probe.children) {
-            struct err err = {0};
-            p = add_process(s, event->pid);
-            if (modules_of_pid(NULL, p->pid, &p->modules, &err) == 0)
-                look_again(s, p, true);
-        }
+        if (!p && s->options.probe.children)
+            on_child(s, event);
         break;
     case PROBE_EXEC:
         call_match_forget(s->calls, event->tid);
@@ -466,7 +507,7 @@ int trigger_set_arm(struct trigger_set *s, pid_t pid, struct err *err)
     if (rc == 0 && s->entries.len > 0)
         rc = read_modules(s, p, &needed, err);
     for (size_t i = 0; rc == 0 && i < s->entries.len; i++)
-        rc = resolve_one(s, p, &needed, i, s->options.may_pend, err);
+        rc = resolve_one(s, p, &needed, i, s->options.may_pend, true, err);
     needed_free(&needed);
     if (rc == 0 && s->entries.len > 0)
         rc = arm_process(s, p, err);
