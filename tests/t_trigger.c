@@ -1,0 +1,242 @@
+/* core/trigger, trigger_policy, call_match, call_rate: what is written, decided and measured. The
+ * armed set on real programs is tested in t_trigger_set. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "core/call_match.h"
+#include "core/call_rate.h"
+#include "core/trigger.h"
+#include "core/trigger_policy.h"
+
+static void specifications(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        enum trigger_kind kind;
+        bool at_return;
+        const char *module, *name;
+        uint32_t line;
+        uint64_t addr;
+    } good[] = {
+        {"malloc", TRIGGER_SYMBOL, false, NULL, "malloc", 0, 0},
+        {"malloc@return", TRIGGER_SYMBOL, true, NULL, "malloc", 0, 0},
+        {"libc.so.6:malloc", TRIGGER_SYMBOL, false, "libc.so.6", "malloc", 0, 0},
+        {"/usr/lib/libc.so.6:malloc@return", TRIGGER_SYMBOL, true, "/usr/lib/libc.so.6", "malloc",
+         0, 0},
+        {"ns::Server::handle", TRIGGER_SYMBOL, false, NULL, "ns::Server::handle", 0, 0},
+        {"srv:ns::Server::handle(int)", TRIGGER_SYMBOL, false, "srv", "ns::Server::handle(int)", 0,
+         0},
+        {"server.c:120", TRIGGER_LINE, false, NULL, "server.c", 120, 0},
+        {"/src/a b/server.c:7", TRIGGER_LINE, false, NULL, "/src/a b/server.c", 7, 0},
+        {"0x4011a0", TRIGGER_ADDRESS, false, NULL, NULL, 0, 0x4011a0},
+        {"0XFFFF", TRIGGER_ADDRESS, false, NULL, NULL, 0, 0xffff},
+        {"srv:0x1234", TRIGGER_ADDRESS, false, "srv", NULL, 0, 0x1234},
+        {"/^do_/", TRIGGER_REGEX, false, NULL, "^do_", 0, 0},
+        {"/a:12/", TRIGGER_REGEX, false, NULL, "a:12", 0, 0},
+        {"/^do_/@return", TRIGGER_REGEX, true, NULL, "^do_", 0, 0},
+        {"srv:/^do_/", TRIGGER_REGEX, false, "srv", "^do_", 0, 0},
+        {"memcpy@@GLIBC_2.14", TRIGGER_SYMBOL, false, NULL, "memcpy@@GLIBC_2.14", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct trigger t;
+        struct err err = {0};
+        if (trigger_parse(&t, good[i].spec, NULL, &err) != 0)
+            fail_msg("%s: %s", good[i].spec, err.text);
+        assert_string_equal(t.text, good[i].spec);
+        assert_int_equal(t.kind, good[i].kind);
+        assert_int_equal(t.at_return, good[i].at_return);
+        assert_int_equal(t.line, good[i].line);
+        assert_int_equal(t.addr, good[i].addr);
+        assert_string_equal(t.module ? t.module : "-", good[i].module ? good[i].module : "-");
+        assert_string_equal(t.name ? t.name : "-", good[i].name ? good[i].name : "-");
+        trigger_fini(&t);
+    }
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec;
+        uint64_t slower_than_ns;
+        const char *why;
+    } bad[] = {
+        {"", 0, "needs a function"},
+        {"@return", 0, "needs a function"},
+        {"libc:", 0, "no function"},
+        {":malloc", 0, "no module"},
+        {"0x", 0, "not a hexadecimal"},
+        {"0x12g", 0, "not a hexadecimal"},
+        {"a.c:0", 0, "no line 0"},
+        {"/(/", 0, "trigger /(/"},
+        {"0x1234@return", 0, "only a function"},
+        {"a.c:3@return", 0, "only a function"},
+        {"a.c:3", 5, "slower-than"},
+        {"0x11111111111111111", 0, "not a hexadecimal"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct trigger t;
+        struct err err = {0};
+        struct trigger_conditions when = {.slower_than_ns = bad[i].slower_than_ns};
+        memset(&t, 0xee, sizeof t);
+        struct trigger before = t;
+        assert_int_equal(trigger_parse(&t, bad[i].spec, &when, &err), MTUI_E_INVAL);
+        assert_memory_equal(&t, &before, sizeof t);
+        if (!strstr(err.text, bad[i].why))
+            fail_msg("%s: %s", bad[i].spec, err.text);
+    }
+}
+
+#define MS 1000000u
+
+static void decisions(void **state)
+{
+    (void)state;
+    struct trigger_policy p;
+    struct trigger_conditions every = {0};
+    trigger_policy_init(&p, &every, 1000);
+    assert_int_equal(trigger_policy_hit(&p, 900, false, 0, false), TRIGGER_FIRE);
+    assert_int_equal(trigger_policy_hit(&p, 1001, false, 0, true), TRIGGER_BUSY);
+    assert_int_equal(trigger_policy_hit(&p, 1002, false, 0, false), TRIGGER_FIRE);
+    assert_int_equal(p.counts.hits, 3);
+    assert_int_equal(p.counts.fired, 2);
+    assert_int_equal(p.counts.busy, 1);
+    assert_int_equal(p.counts.last_hit_ns, 1002);
+    assert_false(trigger_policy_exhausted(&p));
+
+    /* Every third; early ones do not count towards it. */
+    struct trigger_conditions third = {.hits = 3, .not_before_ns = 10 * MS, .max_snapshots = 2};
+    trigger_policy_init(&p, &third, 0);
+    static const enum trigger_verdict wanted[] = {
+        TRIGGER_EARLY,   TRIGGER_NOT_NTH, TRIGGER_NOT_NTH, TRIGGER_FIRE,    TRIGGER_NOT_NTH,
+        TRIGGER_NOT_NTH, TRIGGER_FIRE,    TRIGGER_NOT_NTH, TRIGGER_NOT_NTH, TRIGGER_SPENT};
+    for (size_t i = 0; i < 10; i++)
+        assert_int_equal(trigger_policy_hit(&p, i ? 10 * MS + i : 10 * MS - 1, false, 0, false),
+                         wanted[i]);
+    assert_true(trigger_policy_exhausted(&p));
+    assert_int_equal(p.counts.hits, 10);
+    assert_int_equal(p.counts.early + p.counts.not_nth + p.counts.fired + p.counts.spent, 10);
+
+    struct trigger_conditions hold = {.hold_off_ns = 5 * MS};
+    trigger_policy_init(&p, &hold, 0);
+    assert_int_equal(trigger_policy_hit(&p, 1 * MS, false, 0, false), TRIGGER_FIRE);
+    assert_int_equal(trigger_policy_hit(&p, 6 * MS - 1, false, 0, false), TRIGGER_HELD_OFF);
+    assert_int_equal(trigger_policy_hit(&p, 6 * MS, false, 0, false), TRIGGER_FIRE);
+
+    struct trigger_conditions slow = {.slower_than_ns = 2 * MS, .hits = 2};
+    trigger_policy_init(&p, &slow, 0);
+    assert_int_equal(trigger_policy_hit(&p, 1, true, 2 * MS, false), TRIGGER_FAST);
+    assert_int_equal(trigger_policy_hit(&p, 2, false, 0, false), TRIGGER_FAST);
+    assert_int_equal(trigger_policy_hit(&p, 3, true, 2 * MS + 1, false), TRIGGER_NOT_NTH);
+    assert_int_equal(trigger_policy_hit(&p, 4, true, 3 * MS, false), TRIGGER_FIRE);
+    assert_int_equal(p.counts.hits, 2);
+    assert_int_equal(p.counts.fast, 2);
+}
+
+static void enter(struct call_match *m, pid_t tid, uint64_t sp, uint64_t time_ns)
+{
+    struct call_open c = {.sp = sp, .time_ns = time_ns, .arg1 = time_ns * 2};
+    call_match_enter(m, tid, 0, &c);
+}
+
+static void calls_nest(void **state)
+{
+    (void)state;
+    struct call_match *m = call_match_new();
+    struct call_open c;
+    pid_t tid;
+    /* Recursion: three deep, back again; another thread in between at the same addresses. */
+    enter(m, 1, 0x9000, 1);
+    enter(m, 1, 0x8f00, 2);
+    enter(m, 2, 0x8f00, 3);
+    enter(m, 1, 0x8e00, 4);
+    assert_true(call_match_oldest(m, 0, &tid, &c));
+    assert_int_equal(tid, 1);
+    assert_int_equal(c.time_ns, 1);
+    assert_true(call_match_leave(m, 1, 0, 0x8e00, &c));
+    assert_int_equal(c.time_ns, 4);
+    assert_int_equal(c.arg1, 8);
+    assert_true(call_match_leave(m, 1, 0, 0x8f00, &c));
+    assert_int_equal(c.time_ns, 2);
+    assert_true(call_match_leave(m, 2, 0, 0x8f00, &c));
+    assert_int_equal(c.time_ns, 3);
+    assert_true(call_match_leave(m, 1, 0, 0x9000, &c));
+    assert_int_equal(c.time_ns, 1);
+    assert_false(call_match_leave(m, 1, 0, 0x9000, &c));
+    assert_false(call_match_leave(m, 3, 0, 0x9000, &c));
+    assert_int_equal(call_match_left(m), 0);
+
+    /* longjmp over two calls: the return of the outermost closes them all, and only itself counts.
+     */
+    enter(m, 1, 0x9000, 10);
+    enter(m, 1, 0x8f00, 11);
+    enter(m, 1, 0x8e00, 12);
+    assert_true(call_match_leave(m, 1, 0, 0x9000, &c));
+    assert_int_equal(c.time_ns, 10);
+    assert_int_equal(call_match_left(m), 2);
+    /* An exception leaves a call; the next call from the same place has its stack pointer. */
+    enter(m, 1, 0x9000, 20);
+    enter(m, 1, 0x9000, 21);
+    assert_true(call_match_leave(m, 1, 0, 0x9000, &c));
+    assert_int_equal(c.time_ns, 21);
+    assert_false(call_match_leave(m, 1, 0, 0x9000, &c));
+    assert_int_equal(call_match_left(m), 3);
+
+    /* Two stacks: a coroutine far below does not end the caller, nor the other way round. */
+    enter(m, 1, 0x7fff00009000, 30);
+    enter(m, 1, 0x7f0000008000, 31);
+    enter(m, 1, 0x7fff00008f00, 32);
+    assert_true(call_match_leave(m, 1, 0, 0x7f0000008000, &c));
+    assert_int_equal(c.time_ns, 31);
+    assert_true(call_match_leave(m, 1, 0, 0x7fff00008f00, &c));
+    assert_true(call_match_leave(m, 1, 0, 0x7fff00009000, &c));
+    assert_int_equal(c.time_ns, 30);
+    assert_int_equal(call_match_left(m), 3);
+
+    enter(m, 1, 0x9000, 40);
+    enter(m, 2, 0x9000, 41);
+    call_match_forget(m, 1);
+    assert_false(call_match_leave(m, 1, 0, 0x9000, &c));
+    assert_true(call_match_leave(m, 2, 0, 0x9000, &c));
+    call_match_free(m);
+}
+
+static void rates(void **state)
+{
+    (void)state;
+    struct call_rate_result r;
+    char text[160];
+    /* 12,000 hits in a second at 10 us: 12 % of one thread's time. */
+    call_rate_judge(12000, 1000 * (uint64_t)MS, 0, &r);
+    assert_int_equal(r.permille, 120);
+    assert_true(r.costly);
+    assert_string_equal(call_rate_text(&r, text, sizeof text),
+                        "hit 12.0k times a second; at about 10 us a hit that takes 12.0 % of the "
+                        "program's time");
+    /* Spread over four busy threads, 3 %. */
+    call_rate_judge(12000, 1000 * (uint64_t)MS, 4000 * (uint64_t)MS, &r);
+    assert_int_equal(r.permille, 30);
+    assert_false(r.costly);
+    call_rate_judge(1000000, 1000 * (uint64_t)MS, 0, &r);
+    assert_int_equal(r.permille, 1000);
+    call_rate_judge(0, 0, 0, &r);
+    assert_false(r.costly);
+    call_rate_judge(5000, 500 * (uint64_t)MS, 0, &r); /* a tenth exactly is not more than a tenth */
+    assert_int_equal(r.permille, 100);
+    assert_false(r.costly);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(specifications), cmocka_unit_test(refusals), cmocka_unit_test(decisions),
+        cmocka_unit_test(calls_nest),     cmocka_unit_test(rates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
