@@ -1,0 +1,203 @@
+/* core/trigger_set on programs that start, exec and load libraries: what is pending comes true. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/target.h"
+#include "tests/lib_program.h"
+#include "tests/lib_trigger.h"
+
+static void on_target(void *arg, enum target_state state)
+{
+    if (state == TARGET_ENDED)
+        ++*(uint64_t *)arg;
+}
+
+/* Runs ARGV to its end with one trigger armed before its first instruction. */
+static void run_program(struct seen *s, char *const *argv, const char *spec, bool children)
+{
+    struct target_callbacks events = {.changed = on_target};
+    struct target_run_options run = {.argv = argv, .stdio = TARGET_PTY};
+    struct target *target = NULL;
+    struct err err = {0};
+    uint64_t ended = 0;
+    *s = (struct seen){.loop = loop_new()};
+    if (target_run(s->loop, &run, &events, &ended, &target, &err) != 0)
+        fail_msg("%s", err.text);
+    struct trigger_set_options options = {
+        .may_pend = true, .executable = target_executable(target), .probe = {.children = children}};
+    seen_open(s, &options, spec, NULL);
+    if (trigger_set_arm(s->set, target_pid(target), &err) != 0)
+        fail_msg("%s: %s", spec, err.text);
+    assert_int_equal(target_go(target, &err), 0);
+    assert_true(loop_until(s->loop, &ended, 1));
+    seen_settle(s);
+    target_free(target, TARGET_END);
+}
+
+/* Nothing of a short program is missed: here in a library that it needs. */
+static void short_program(void **state)
+{
+    (void)state;
+    struct seen s;
+    char true_name[] = "true";
+    char *program[] = {true_name, NULL};
+    char *libc = command_output("ldd /bin/true | grep -c libc.so.6");
+    run_program(&s, program, "libc.so.6:__libc_start_main", false);
+    if (atoi(libc) > 0)
+        assert_int_equal(s.hits, 1);
+    seen_close(&s);
+    free(libc);
+}
+
+/* A script's interpreter is another program than the file that was started: what it runs is found
+ * at the exec. */
+static void script(void **state)
+{
+    (void)state;
+    char *path = victim_path("victim");
+    char sh[] = "sh", c[] = "-c";
+    char *text = xasprintf("echo rate 100 1000 | '%s'; true", path);
+    char *argv[] = {sh, c, text, NULL};
+    struct seen s;
+    run_program(&s, argv, "traced", true);
+    assert_true(s.hits > 0 && s.hits <= 100);
+    print_message("  missed %d of 100\n", 100 - (int)s.hits);
+    seen_close(&s);
+    free(text);
+    free(path);
+}
+
+static void own_functions_of_a_started_program(void **state)
+{
+    (void)state;
+    char *dir = program_mkdir();
+    program_write(
+        dir, "three.c",
+        "__attribute__((noinline)) void step(int i) { __asm__ volatile(\"\" :: \"r\"(i)); }\n"
+        "int main(void) { step(1); step(2); step(3); return 0; }\n");
+    assert_true(program_build(dir, "three.c", "three", "-O1 -fPIE -pie"));
+    char *path = xasprintf("%s/three", dir);
+    char *argv[] = {path, NULL};
+    for (int i = 0; i < 10; i++) {
+        struct seen s;
+        run_program(&s, argv, "step@return", false);
+        assert_int_equal(s.hits, 3);
+        assert_int_equal(s.with_duration, 3);
+        assert_int_equal(s.last.probe.arg1, 3);
+        seen_close(&s);
+    }
+    free(path);
+    program_rmdir(dir);
+}
+
+static void pending_until_mapped(void **state)
+{
+    (void)state;
+    char *dir = program_mkdir();
+    program_write(dir, "plug.c",
+                  "#include <poll.h>\n"
+                  "void plugged(long i) { (void)i; poll(0, 0, 1); }\n");
+    assert_true(program_build(dir, "plug.c", "plug.so", "-O1 -shared -fPIC"));
+    struct victim v = victim_start("victim");
+    struct seen s = {0};
+    struct err err = {0};
+    struct trigger_set_options options = {.may_pend = true};
+    seen_open(&s, &options, "plugged", NULL);
+    assert_int_equal(trigger_set_arm(s.set, v.pid, &err), 0);
+    assert_int_equal(trigger_set_status(s.set, 0), TRIGGER_PENDING);
+    assert_non_null(strstr(trigger_set_where(s.set, 0), "pending"));
+    char *command = xasprintf("dlopen %s/plug.so plugged 300", dir);
+    victim_do(&v, s.loop, command);
+    seen_settle(&s);
+    assert_int_equal(trigger_set_status(s.set, 0), TRIGGER_ARMED);
+    assert_non_null(strstr(s.message, "plug.so!plugged"));
+    assert_true(s.hits >= 100 && s.hits <= 300); /* 300 ms; the first few are missed */
+    print_message("  missed %d of 300\n", 300 - (int)s.hits);
+    free(command);
+    seen_close(&s);
+    victim_kill(&v);
+    program_rmdir(dir);
+}
+
+static void exec_in_the_target(void **state)
+{
+    (void)state;
+    struct victim v = victim_start("victim");
+    struct seen s;
+    seen_arm(&s, &v, "traced", NULL);
+    victim_do(&v, s.loop, "call 3");
+    victim_send(&v, "exec-thread");
+    victim_wait(&v, s.loop);
+    seen_settle(&s);
+    assert_int_equal(trigger_set_status(s.set, 0), TRIGGER_ARMED);
+    assert_int_equal(victim_do(&v, s.loop, "threads 2 20"), 40);
+    seen_settle(&s);
+    assert_int_equal(s.hits, 43);
+    assert_non_null(strstr(s.message, "another program"));
+    seen_close(&s);
+    victim_kill(&v);
+}
+
+static bool disarmed(void *arg)
+{
+    struct seen *s = arg;
+    return trigger_set_status(s->set, 0) == TRIGGER_DISARMED;
+}
+
+static void exec_of_something_else(void **state)
+{
+    (void)state;
+    char sh[] = "sh", c[] = "-c", text[] = "read x; exec cat";
+    char *argv[] = {sh, c, text, NULL};
+    struct target_run_options run = {.argv = argv, .stdio = TARGET_PTY};
+    struct target *target = NULL;
+    struct err err = {0};
+    uint64_t ended = 0;
+    struct target_callbacks events = {.changed = on_target};
+    struct seen s = {.loop = loop_new()};
+    assert_int_equal(target_run(s.loop, &run, &events, &ended, &target, &err), 0);
+
+    assert_int_equal(target_go(target, &err), 0);
+    while (target_state(target) == TARGET_WAITING)
+        loop_run_once(s.loop, 1000000);
+    char *shell = command_output("readlink -f $(command -v sh) | xargs basename");
+    shell[strcspn(shell, "\n")] = '\0';
+    /* An address range of the shell's own: its entry point, whatever symbols it has. */
+    char *entry = command_output("readelf -h $(readlink -f $(command -v sh)) | "
+                                 "awk '/Entry point/ {print $NF}'");
+    entry[strcspn(entry, "\n")] = '\0';
+    char *spec = xasprintf("%s:%s", shell, entry);
+    seen_open(&s, NULL, spec, NULL);
+    if (trigger_set_arm(s.set, target_pid(target), &err) != 0)
+        fail_msg("%s: %s", spec, err.text);
+    assert_int_equal(target_input(target, "x\n", 2, &err), 0);
+    assert_true(loop_until_true(s.loop, disarmed, &s));
+    assert_non_null(strstr(s.message, "disarmed"));
+    target_free(target, TARGET_END);
+    free(spec);
+    free(entry);
+    free(shell);
+    seen_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(short_program),
+        cmocka_unit_test(script),
+        cmocka_unit_test(own_functions_of_a_started_program),
+        cmocka_unit_test(pending_until_mapped),
+        cmocka_unit_test(exec_in_the_target),
+        cmocka_unit_test(exec_of_something_else),
+    };
+    return cmocka_run_group_tests(tests, seen_need_uprobes, NULL);
+}
