@@ -1,6 +1,5 @@
 #include "core/symtab.h"
 
-#include <ctype.h>
 #include <elf.h>
 #include <gelf.h>
 #include <libelf.h>
@@ -10,8 +9,8 @@
 
 #include "core/alloc.h"
 #include "core/debug_file.h"
-#include "core/demangle.h"
 #include "core/plt.h"
+#include "core/symbol_name.h"
 #include "core/vec.h"
 
 #define NONE UINT32_MAX
@@ -201,11 +200,6 @@ static int load_kind(struct load *l, const struct elf_file *f, unsigned type, in
 
 /* ---- Preference, as perf's choose_best_symbol ---- */
 
-static size_t underscores(const char *name)
-{
-    return strspn(name, "_");
-}
-
 /* < 0: a is preferred, whatever the names are. */
 static int compare_class(const struct entry *a, const struct entry *b)
 {
@@ -217,16 +211,6 @@ static int compare_class(const struct entry *a, const struct entry *b)
         return aw ? 1 : -1;
     bool al = a->flags & SYMBOL_LOCAL, bl = b->flags & SYMBOL_LOCAL;
     return al == bl ? 0 : al ? 1 : -1;
-}
-
-/* < 0: the name a is preferred; 0: as good as b, and the one that comes first in the file wins. */
-static int compare_names(const char *a, const char *b)
-{
-    size_t au = underscores(a), bu = underscores(b);
-    if (au != bu)
-        return au < bu ? -1 : 1;
-    size_t alen = strlen(a), blen = strlen(b);
-    return alen == blen ? 0 : alen > blen ? -1 : 1;
 }
 
 static int entry_order(const void *a, const void *b, void *arg)
@@ -257,27 +241,6 @@ static void drop_doubles(struct symtab *t)
     t->all.len = out;
 }
 
-/* Names that differ in one digit are variants of one constructor or destructor: they read the same. */
-static bool same_but_a_digit(const char *a, const char *b)
-{
-    size_t i = 0;
-    while (a[i] && a[i] == b[i])
-        i++;
-    return isdigit((unsigned char)a[i]) && isdigit((unsigned char)b[i]) && strcmp(a + i + 1, b + i + 1) == 0;
-}
-
-/* perf compares names as it prints them. */
-static int compare_readable(const char *a, const char *b)
-{
-    if ((!demangle_is_mangled(a) && !demangle_is_mangled(b)) || same_but_a_digit(a, b))
-        return compare_names(a, b);
-    char *ra = demangle_or_copy(a, DEMANGLE_NO_ARGS), *rb = demangle_or_copy(b, DEMANGLE_NO_ARGS);
-    int c = compare_names(ra, rb);
-    free(ra);
-    free(rb);
-    return c;
-}
-
 /* Of one address the preferred comes first; the others become aliases. */
 static void mark_aliases(struct symtab *t)
 {
@@ -288,7 +251,7 @@ static void mark_aliases(struct symtab *t)
             e->flags |= SYMBOL_ALIAS;
             if (compare_class(e, first) != 0)
                 continue;
-            int c = compare_readable(entry_name(t, e), entry_name(t, best));
+            int c = symbol_name_compare(entry_name(t, e), entry_name(t, best));
             if (c < 0 || (c == 0 && e->enclosing < best->enclosing))
                 best = e;
         }

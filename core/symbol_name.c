@@ -1,0 +1,42 @@
+#include "core/symbol_name.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/demangle.h"
+
+static size_t underscores(const char *name)
+{
+    return strspn(name, "_");
+}
+
+static int compare_names(const char *a, const char *b)
+{
+    size_t au = underscores(a), bu = underscores(b);
+    if (au != bu)
+        return au < bu ? -1 : 1;
+    size_t alen = strlen(a), blen = strlen(b);
+    return alen == blen ? 0 : alen > blen ? -1 : 1;
+}
+
+/* Names that differ in one digit are variants of one constructor or destructor: they read the same. */
+static bool same_but_a_digit(const char *a, const char *b)
+{
+    size_t i = 0;
+    while (a[i] && a[i] == b[i])
+        i++;
+    return isdigit((unsigned char)a[i]) && isdigit((unsigned char)b[i]) && strcmp(a + i + 1, b + i + 1) == 0;
+}
+
+int symbol_name_compare(const char *a, const char *b)
+{
+    if ((!demangle_is_mangled(a) && !demangle_is_mangled(b)) || same_but_a_digit(a, b))
+        return compare_names(a, b);
+    char *ra = demangle_or_copy(a, DEMANGLE_NO_ARGS), *rb = demangle_or_copy(b, DEMANGLE_NO_ARGS);
+    int c = compare_names(ra, rb);
+    free(ra);
+    free(rb);
+    return c;
+}
