@@ -308,6 +308,63 @@ static struct unit unit_at(struct pyramid_iter *it)
     return node_unit(&it->level[l - 1][it->at / spans_below(l - 1)], it->at, count);
 }
 
+/* The function with the most time so far, by weighted majority vote (R. S. Boyer, J S. Moore, MJRTY,
+ * 1981): right whenever one function has more than half, and one comparison a part. */
+static void vote(struct share *best, fn_id fn, uint64_t time_ns)
+{
+    if (fn == best->fn)
+        best->time_ns += time_ns;
+    else if (time_ns > best->time_ns)
+        *best = (struct share){fn, time_ns - best->time_ns};
+    else
+        best->time_ns -= time_ns;
+}
+
+/* Adds spans one by one up to the end of the leaf that holds the present one; false: one did not fit. */
+static bool merge_spans(struct pyramid_iter *it, struct unit *all, struct share *best)
+{
+    const struct span *row = it->spans;
+    size_t at = it->at, end = (at | (LEAF - 1)) + 1;
+    bool fits = true;
+    if (end > it->n)
+        end = it->n;
+    for (; at < end; at++) {
+        const struct span *s = &row[at];
+        uint64_t ns = s->end_ns - s->start_ns;
+        fits = s->start_ns < it->to_ns && s->end_ns - all->item.start_ns < it->resolution_ns;
+        if (!fits)
+            break;
+        if (ns > all->longest_ns) {
+            all->longest_ns = ns;
+            all->item.longest = at;
+        }
+        all->item.end_ns = s->end_ns;
+        all->item.busy_ns += ns;
+        vote(best, s->fn, ns);
+    }
+    all->item.count += at - it->at;
+    it->at = at;
+    return fits;
+}
+
+static bool merge_unit(struct pyramid_iter *it, struct unit *all, struct share *best)
+{
+    struct unit more = unit_at(it);
+    if (more.item.start_ns >= it->to_ns ||
+        more.item.end_ns - all->item.start_ns >= it->resolution_ns)
+        return false;
+    if (more.longest_ns > all->longest_ns) {
+        all->longest_ns = more.longest_ns;
+        all->item.longest = more.item.longest;
+    }
+    all->item.end_ns = more.item.end_ns;
+    all->item.busy_ns += more.item.busy_ns;
+    all->item.count += more.item.count;
+    it->at += more.item.count;
+    vote(best, more.item.fn, more.item.busy_ns);
+    return true;
+}
+
 bool pyramid_iter_next(struct pyramid_iter *it, struct pyramid_item *item)
 {
     if (it->at >= it->n)
@@ -315,32 +372,17 @@ bool pyramid_iter_next(struct pyramid_iter *it, struct pyramid_item *item)
     struct unit all = unit_at(it);
     if (all.item.start_ns >= it->to_ns)
         return false;
-    struct share shares[LEAF] = {{all.item.fn, all.item.busy_ns}};
-    size_t nshares = 1;
-    it->at += all.item.count;
-    while (it->at < it->n && all.item.end_ns - all.item.start_ns < it->resolution_ns) {
-        struct unit more = unit_at(it);
-        if (more.item.start_ns >= it->to_ns ||
-            more.item.end_ns - all.item.start_ns >= it->resolution_ns)
+    struct share best = {all.item.fn, all.item.busy_ns};
+    size_t first_count = all.item.count;
+    it->at += first_count;
+    while (it->at < it->n && all.item.end_ns - all.item.start_ns < it->resolution_ns)
+        if (!(narrow(it, 1, it->at) ? merge_unit : merge_spans)(it, &all, &best))
             break;
-        if (more.longest_ns > all.longest_ns) {
-            all.longest_ns = more.longest_ns;
-            all.item.longest = more.item.longest;
-        }
-        all.item.end_ns = more.item.end_ns;
-        all.item.busy_ns += more.item.busy_ns;
-        all.item.count += more.item.count;
-        all.item.flags = 0;
-        it->at += more.item.count;
-        if (nshares == LEAF) {
-            shares[0] = dominant(shares, LEAF);
-            nshares = 1;
-        }
-        shares[nshares++] = (struct share){more.item.fn, more.item.busy_ns};
-    }
     *item = all.item;
-    if (nshares > 1)
-        item->fn = dominant(shares, nshares).fn;
+    if (item->count > first_count) {
+        item->fn = best.fn;
+        item->flags = 0;
+    }
     return true;
 }
 

@@ -86,7 +86,8 @@ uint8_t pyramid_starts(const struct pyramid_iter *row, size_t from, size_t to, c
 /* The longest of the spans from … to − 1 (from < to), the first among equals. O(log n). */
 size_t pyramid_longest(const struct pyramid_iter *row, size_t from, size_t to);
 
-/* The dominant function of an aggregate is the one with the most time among its parts' dominant ones,
- * which over 16 spans is exact and above a good guess: enough to colour an eighth of a column. */
+/* The dominant function of an aggregate is found by majority of time among its parts' dominant ones: one
+ * that has most of the time is found, and where none has, the choice is a good guess. Enough to colour an
+ * eighth of a column. */
 
 #endif

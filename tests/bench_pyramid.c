@@ -1,5 +1,5 @@
-/* A trace of N spans in 64 threads: time to build it and its pyramid, bytes a span, and what a frame of
- * 60 rows × 200 columns costs at zooms from the whole trace down to 1 ns a column.
+/* A trace of N spans in 64 threads: CPU time to build it and its pyramid, bytes a span, and what a frame of
+ * 60 rows × 200 columns costs at zooms from the whole trace down to 1 ns a column, and its statistics.
  *   bench_pyramid [SPANS, default 10000000] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "decode/pyramid.h"
+#include "decode/stats.h"
 
 enum { THREADS = 64, DEPTHS = 8, ROWS = 60, COLUMNS = 200 };
 
@@ -21,7 +22,7 @@ static uint64_t rnd(uint64_t *s)
 static double now_ms(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
@@ -106,6 +107,13 @@ int main(int argc, char **argv)
     printf("  %.1f bytes a span (spans and pyramid), peak RSS %ld MiB\n",
            24 + (double)pyramid_bytes(p) / (double)spans, use.ru_maxrss / 1024);
     frames(t, p);
+    struct stats *stats = NULL;
+    struct stats_options all = {.thread = -1};
+    start = now_ms();
+    if (stats_new(&stats, t, &all, NULL) < 0)
+        return 1;
+    printf("  statistics of all functions: %.0f ms\n", now_ms() - start);
+    stats_free(stats);
     pyramid_free(p);
     trace_free(t);
     return 0;
