@@ -22,14 +22,19 @@ struct stats {
     size_t gap_count;
 };
 
+/* What is counted at every call, small so that thousands of functions stay in the cache; the rest comes
+ * from the durations, function by function. */
+struct hot {
+    uint64_t calls, total_ns, self_ns, sum_ns, min_ns, max_ns;
+};
+
 /* What one worker has counted. */
 struct tally {
     const struct trace *t;
     const struct stats_options *o;
     uint64_t from_ns, to_ns;
     atomic_size_t *next; /* the next thread to take */
-    struct function_stats *fns;
-    uint64_t *sum_ns;  /* of durations, for the mean */
+    struct hot *fns;
     uint32_t *active;  /* calls of each function on the present stack */
     uint64_t gap_ns;
     size_t gap_count;
@@ -48,22 +53,16 @@ static uint64_t clipped(const struct tally *y, const struct span *s)
     return to > from ? to - from : 0;
 }
 
-static unsigned bucket_of(uint64_t ns)
-{
-    return ns ? 63u - (unsigned)__builtin_clzll(ns) : 0;
-}
-
 static void count_call(struct tally *y, const struct span *s)
 {
-    struct function_stats *f = &y->fns[s->fn];
+    struct hot *f = &y->fns[s->fn];
     uint64_t ns = s->end_ns - s->start_ns;
     if (f->calls == 0 || ns < f->min_ns)
         f->min_ns = ns;
     if (ns > f->max_ns)
         f->max_ns = ns;
     f->calls++;
-    f->histogram[bucket_of(ns)]++;
-    y->sum_ns[s->fn] += ns;
+    f->sum_ns += ns;
     if (y->active[s->fn]++ == 0)
         f->total_ns += clipped(y, s);
 }
@@ -124,23 +123,21 @@ static int tally_init(struct tally *y, const struct trace *t, const struct stats
     if (o->from_ns == 0 && o->to_ns == 0)
         y->to_ns = UINT64_MAX;
     y->fns = calloc(nfn + 1, sizeof *y->fns);
-    y->sum_ns = calloc(nfn + 1, sizeof *y->sum_ns);
     y->active = calloc(nfn + 1, sizeof *y->active);
-    return y->fns && y->sum_ns && y->active ? 0 : MTUI_E_NOMEM;
+    return y->fns && y->active ? 0 : MTUI_E_NOMEM;
 }
 
 static void tally_free(struct tally *y)
 {
     free(y->fns);
-    free(y->sum_ns);
     free(y->active);
 }
 
 static void tally_add(struct tally *to, const struct tally *from, size_t nfn)
 {
     for (size_t i = 0; i < nfn; i++) {
-        struct function_stats *a = &to->fns[i];
-        const struct function_stats *b = &from->fns[i];
+        struct hot *a = &to->fns[i];
+        const struct hot *b = &from->fns[i];
         if (b->calls == 0)
             continue;
         if (a->calls == 0 || b->min_ns < a->min_ns)
@@ -150,9 +147,7 @@ static void tally_add(struct tally *to, const struct tally *from, size_t nfn)
         a->calls += b->calls;
         a->total_ns += b->total_ns;
         a->self_ns += b->self_ns;
-        to->sum_ns[i] += from->sum_ns[i];
-        for (size_t k = 0; k < STATS_BUCKETS; k++)
-            a->histogram[k] += b->histogram[k];
+        a->sum_ns += b->sum_ns;
     }
     to->gap_ns += from->gap_ns;
     to->gap_count += from->gap_count;
@@ -176,33 +171,57 @@ static int tally_all(struct tally *tallies, unsigned workers, size_t nfn)
     return tallies[0].rc;
 }
 
-/* ---- Percentiles ---- */
+/* ---- Durations: histogram and percentiles ---- */
 
 static const struct function_stats *list_place(const struct stats *s, fn_id fn)
 {
     return fn < s->nfn && s->place[fn] ? &s->list[s->place[fn] - 1] : NULL;
 }
 
-/* Writes every call's duration into its function's slice of `all`; what needs more than 32 bits is left
- * at the largest value, which only means that it ranks above the others. */
-static void gather(const struct stats *s, const struct tally *y, const size_t *first, size_t *next,
-                   uint32_t *all)
+static unsigned bucket_of(uint64_t ns)
 {
-    memcpy(next, first, s->nfn * sizeof *next);
-    for (size_t th = 0; th < trace_thread_count(y->t); th++) {
-        if (y->o->thread >= 0 && (size_t)y->o->thread != th)
-            continue;
-        struct walk w;
-        struct walk_event ev;
-        if (walk_init(&w, y->t, th, y->from_ns, y->to_ns) < 0)
-            continue;
-        while (walk_next(&w, &ev))
-            if (ev.enter) {
-                uint64_t ns = ev.span->end_ns - ev.span->start_ns;
-                all[next[ev.span->fn]++] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
-            }
-        walk_free(&w);
+    return ns ? 63u - (unsigned)__builtin_clzll(ns) : 0;
+}
+
+struct durations {
+    struct stats *s;
+    const struct tally *y;
+    size_t *next;  /* per function: where its next duration goes */
+    uint32_t *all; /* a slice a function */
+};
+
+/* What needs more than 32 bits is kept as the largest value, which only means that it ranks above the
+ * others; its bucket is counted here. */
+static void put_duration(struct durations *d, const struct span *span)
+{
+    uint64_t ns = span->end_ns - span->start_ns;
+    if (ns >= UINT32_MAX)
+        d->s->list[d->s->place[span->fn] - 1].histogram[bucket_of(ns)]++;
+    d->all[d->next[span->fn]++] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+}
+
+/* The calls that were tallied, in any order: row by row where all of them count. */
+static int gather(struct durations *d, size_t thread)
+{
+    const struct tally *y = d->y;
+    if (y->from_ns == 0 && y->to_ns == UINT64_MAX) {
+        for (size_t depth = 0; depth < trace_thread(y->t, thread)->depths; depth++) {
+            size_t n = 0;
+            const struct span *row = trace_row(y->t, thread, depth, &n);
+            for (size_t i = 0; i < n && row[i].start_ns < UINT64_MAX; i++)
+                put_duration(d, &row[i]);
+        }
+        return 0;
     }
+    struct walk w;
+    struct walk_event ev;
+    if (walk_init(&w, y->t, thread, y->from_ns, y->to_ns) < 0)
+        return MTUI_E_NOMEM;
+    while (walk_next(&w, &ev))
+        if (ev.enter)
+            put_duration(d, ev.span);
+    walk_free(&w);
+    return 0;
 }
 
 /* The rank-th (from 1) of a function's durations when it does not fit into 32 bits: there are few. */
@@ -226,22 +245,29 @@ static uint64_t percentile(const struct tally *y, const struct function_stats *f
     return v < UINT32_MAX ? v : long_rank(y, f->fn, f->calls - rank + 1);
 }
 
-static int add_percentiles(struct stats *s, const struct tally *y)
+static int add_durations(struct stats *s, const struct tally *y)
 {
     size_t n = 0;
     size_t *first = malloc((s->nfn + 1) * sizeof *first);
     size_t *next = malloc((s->nfn + 1) * sizeof *next);
-    for (size_t fn = 0; first && fn < s->nfn; fn++) {
+    int rc = first && next ? 0 : MTUI_E_NOMEM;
+    for (size_t fn = 0; rc == 0 && fn < s->nfn; fn++) {
         const struct function_stats *f = list_place(s, (fn_id)fn);
-        first[fn] = n;
+        first[fn] = next[fn] = n;
         n += f ? (size_t)f->calls : 0;
     }
     uint32_t *all = n ? large_alloc(n, sizeof *all) : NULL;
-    int rc = first && next && (all || !n) ? 0 : MTUI_E_NOMEM;
-    if (rc == 0 && n)
-        gather(s, y, first, next, all);
+    struct durations d = {s, y, next, all};
+    if (n && !all)
+        rc = MTUI_E_NOMEM;
+    for (size_t th = 0; rc == 0 && n && th < trace_thread_count(y->t); th++)
+        if (y->o->thread < 0 || (size_t)y->o->thread == th)
+            rc = cancelled(y->o) ? MTUI_E_CANCEL : gather(&d, th);
     for (size_t i = 0; rc == 0 && i < s->n; i++) {
         struct function_stats *f = &s->list[i];
+        for (size_t k = 0; k < f->calls; k++)
+            if (all[first[f->fn] + k] < UINT32_MAX)
+                f->histogram[bucket_of(all[first[f->fn] + k])]++;
         f->p50_ns = percentile(y, f, all + first[f->fn], 50);
         f->p99_ns = percentile(y, f, all + first[f->fn], 99);
         if (cancelled(y->o))
@@ -279,10 +305,14 @@ static int make_list(struct stats *s, const struct trace *t, const struct tally 
     for (size_t i = 0; i < s->nfn; i++) {
         if (sum->fns[i].calls == 0)
             continue;
-        s->list[n] = sum->fns[i];
-        s->list[n].fn = (fn_id)i;
-        s->list[n].mean_ns = sum->sum_ns[i] / sum->fns[i].calls;
-        n++;
+        const struct hot *f = &sum->fns[i];
+        s->list[n++] = (struct function_stats){.fn = (fn_id)i,
+                                               .calls = f->calls,
+                                               .total_ns = f->total_ns,
+                                               .self_ns = f->self_ns,
+                                               .min_ns = f->min_ns,
+                                               .max_ns = f->max_ns,
+                                               .mean_ns = f->sum_ns / f->calls};
     }
     union { /* qsort_r hands the table on as it is, and it is only read */
         const struct functions *c;
@@ -312,7 +342,7 @@ int stats_new(struct stats **out, const struct trace *t, const struct stats_opti
     if (rc == 0)
         rc = make_list(s, t, &tallies[0]);
     if (rc == 0)
-        rc = add_percentiles(s, &tallies[0]);
+        rc = add_durations(s, &tallies[0]);
     s->gap_ns = tallies[0].gap_ns;
     s->gap_count = tallies[0].gap_count;
     for (unsigned i = 0; i < made; i++)
