@@ -683,6 +683,27 @@ static void without_a_trace(void **state)
     rig_close(&r);
 }
 
+/* An index that comes with the trace is used, and left alone. */
+static void an_index_that_is_there(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct pyramid *p;
+    opened(&r, server);
+    assert_int_equal(pyramid_new(&p, r.t, NULL, NULL), 0);
+    model_set_indexed_trace(r.m, r.t, p, "snap 1", NULL, NULL);
+    view_timeline.changed(r.tl, MODEL_TRACE);
+    assert_ptr_equal(r.tl->pyramid, p);
+    assert_null(r.tl->made);
+    act(&r, ACT_RECURSION);
+    assert_ptr_not_equal(r.tl->pyramid, p);
+    act(&r, ACT_RECURSION);
+    assert_ptr_equal(r.tl->pyramid, p);
+    assert_true(selection_on_screen(&r));
+    rig_close(&r);
+    pyramid_free(p);
+}
+
 static void follows_other_screens(void **state)
 {
     (void)state;
@@ -723,6 +744,7 @@ int main(void)
         cmocka_unit_test(sampled_never_looks_exact),
         cmocka_unit_test(compact),
         cmocka_unit_test(without_a_trace),
+        cmocka_unit_test(an_index_that_is_there),
         cmocka_unit_test(follows_other_screens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,7 +93,7 @@ static void done(void *arg, struct recording *r, const struct err *err)
     label(r, text, o->what);
     if (r->nnotes)
         model_warn(o->m, "%s", r->notes[0]);
-    model_set_trace(o->m, r->trace, text, release, r);
+    model_set_indexed_trace(o->m, r->trace, r->pyramid, text, release, r);
 }
 
 /* "-": keys come from the terminal, so what was standard input moves to another descriptor. */
@@ -130,6 +130,7 @@ int cmd_open_begin(struct cli *c, struct model *m, struct cmd_opening **out, str
         .symfs = c->symfs,
         .threads = c->threads,
         .stdin_fd = o->stdin_fd,
+        .pyramid = true,
     };
     o->job = open_start(m->loop, c->path, &options, done, o);
     show_progress(o);

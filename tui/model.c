@@ -115,9 +115,17 @@ void model_set_session(struct model *m, struct session *session, bool recording)
 void model_set_trace(struct model *m, const struct trace *trace, const char *label,
                      void (*release)(void *arg), void *release_arg)
 {
+    model_set_indexed_trace(m, trace, NULL, label, release, release_arg);
+}
+
+void model_set_indexed_trace(struct model *m, const struct trace *trace,
+                             const struct pyramid *pyramid, const char *label,
+                             void (*release)(void *arg), void *release_arg)
+{
     void (*old_release)(void *arg) = m->trace_release;
     void *old_arg = m->trace_release_arg;
     m->trace = trace;
+    m->pyramid = pyramid;
     snprintf(m->trace_label, sizeof m->trace_label, "%s", label ? label : "");
     m->trace_release = release;
     m->trace_release_arg = release_arg;

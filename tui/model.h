@@ -23,6 +23,7 @@ struct capabilities;
 struct session;
 struct session_setup;
 struct trace;
+struct pyramid;
 
 struct model_target {
     pid_t pid;           /* 0: none chosen */
@@ -82,6 +83,7 @@ struct model {
     struct session *session;  /* the recording in progress, or NULL; owned by who set it */
     bool recording;           /* true from start to stop: quitting asks, S snaps */
     const struct trace *trace; /* the opened trace, or NULL */
+    const struct pyramid *pyramid; /* its index, or NULL: views make their own */
     char trace_label[64];      /* "snap 1" */
     struct model_loading loading;
 
@@ -130,6 +132,10 @@ void model_set_session(struct model *m, struct session *session, bool recording)
  * told; NULL when it belongs to somebody else. Range and cursor are reset. */
 void model_set_trace(struct model *m, const struct trace *trace, const char *label,
                      void (*release)(void *arg), void *release_arg);
+/* The same with the trace's index, which lives as long as the trace. */
+void model_set_indexed_trace(struct model *m, const struct trace *trace,
+                             const struct pyramid *pyramid, const char *label,
+                             void (*release)(void *arg), void *release_arg);
 
 /* Progress of the decoder, as often as it likes; active false ends it. Copied. */
 void model_set_loading(struct model *m, const struct model_loading *loading);

@@ -63,10 +63,10 @@ struct timeline {
     struct model *m;
     const struct trace *trace; /* what is shown: the model's, or `folded`; NULL: none */
     struct trace *folded;      /* the same with direct recursion folded; ours */
-    struct pyramid *pyramid; /* NULL until the index is there */
+    const struct pyramid *pyramid; /* the model's or `made`; NULL until the index is there */
     struct flame_source *src;
     struct worker *indexer;
-    struct pyramid *made;      /* by the indexer, not in use yet */
+    struct pyramid *made;      /* by the indexer; ours */
     struct trace_stats *stats; /* of the whole trace, for the details */
     struct source_finder *source;
     uint16_t *roles; /* per function: its role, or UINT16_MAX when not asked for yet */

@@ -128,7 +128,6 @@ static void index_done(void *arg)
         return;
     }
     tl->pyramid = tl->made;
-    tl->made = NULL;
     flame_source_use(tl->src, tl->pyramid);
     tl_job_start(tl);
     model_redraw(tl->m);
@@ -141,9 +140,12 @@ static void make_index(struct timeline *tl)
     uint64_t spans = 0;
     for (size_t i = 0; i < trace_thread_count(tl->trace); i++)
         spans += trace_thread(tl->trace, i)->spans;
-    tl->src = flame_source_new(tl->trace, NULL);
+    tl->pyramid = tl->trace == tl->m->trace ? tl->m->pyramid : NULL;
+    tl->src = flame_source_new(tl->trace, tl->pyramid);
     trace_stats_start(tl->stats, tl->trace, &(struct stats_options){.thread = -1});
-    tl->indexer = worker_start(spans > SMALL_SPANS ? tl->m->loop : NULL, index_run, index_done, tl);
+    if (!tl->pyramid)
+        tl->indexer = worker_start(spans > SMALL_SPANS ? tl->m->loop : NULL, index_run, index_done,
+                                   tl);
 }
 
 static void free_index(struct timeline *tl)
@@ -151,8 +153,6 @@ static void free_index(struct timeline *tl)
     trace_stats_clear(tl->stats);
     worker_stop(tl->indexer);
     tl->indexer = NULL;
-    pyramid_free(tl->made);
-    tl->made = NULL;
     tl_job_stop(tl);
     search_free(tl->search);
     search_free(tl->calls);
@@ -160,8 +160,9 @@ static void free_index(struct timeline *tl)
     tl->calls_fn = FN_NONE;
     minimap_free(&tl->map);
     flame_source_free(tl->src);
-    pyramid_free(tl->pyramid);
+    pyramid_free(tl->made);
     tl->src = NULL;
+    tl->made = NULL;
     tl->pyramid = NULL;
 }
 
