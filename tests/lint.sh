@@ -18,6 +18,7 @@ rule 'only tui/term.c includes curses' '#include <(n?curses|ncursesw/|term\.h|pa
     $(ls core/*.[ch] decode/*.[ch] tui/*.[ch] 2>/dev/null | grep -v '^tui/term\.c$')
 rule 'libipt in core/ belongs into pt_encode.c' '#include <intel-pt\.h>' $(ls core/*.[ch] | grep -v '^core/pt_encode\.c$')
 rule 'tests wait for a condition, they do not sleep' '\b(sleep|usleep|nanosleep)\(' $(ls tests/t_*.c tests/lib_*.c 2>/dev/null)
+rule 'characters of pictures stand in tui/glyph.c' '0x25[0-9a-f]{2}\b' $(ls tui/*.c | grep -v '^tui/glyph\.c$')
 rule 'printing belongs to tui/' '\b(printf|puts|perror)\(' core/*.c decode/*.c
 
 for f in core/*.[ch] decode/*.[ch] tui/*.[ch] tests/*.[ch]; do

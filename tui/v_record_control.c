@@ -163,7 +163,9 @@ void v_record_start(struct record *r)
     }
     v_record_free_session(r);
     v_record_effective_setup(r, &setup);
-    setup.command_line = session_setup_repeat(&setup);
+    char *repeat = session_setup_repeat(&setup);
+    free(setup.command_line);
+    setup.command_line = repeat;
     int rc = session_start(&session, r->m->loop, &setup, &r->machine, &callbacks, r, &err);
     session_setup_free(&setup);
     if (rc < 0) {
