@@ -8,7 +8,7 @@
 #include "core/regex.h"
 #include "core/vec.h"
 
-#define BLOCK 1024
+#define BLOCK 256
 #define UNKNOWN UINT16_MAX
 
 struct block {

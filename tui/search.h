@@ -1,6 +1,6 @@
 /* Calls of chosen functions, found in order of time across all threads.
  *
- * A search is a set of functions and an index over the trace: for every 1024 spans of a row how many
+ * A search is a set of functions and an index over the trace: for every 256 spans of a row how many
  * belong to the set and which of them is longest. The index is built in steps while the search is
  * already in use; next and previous skip what is known to hold nothing and look at the rest. Once it is
  * complete, how many there are and which is the k-th costs nothing either.

@@ -91,6 +91,11 @@ struct timeline {
     int last_mark;      /* −1: none */
 
     struct search *search;  /* by pattern */
+    struct {
+        const struct search *of;
+        struct selection at;
+        uint64_t rank;
+    } match; /* the last answer of search_rank, which looks at every row */
     struct search *calls;   /* of one function, for [ ] { } B */
     fn_id calls_fn;
     struct tl_job job;

@@ -142,12 +142,15 @@ static void paint_halves(struct brush *b, struct cell *c, const struct flame_cel
 static bool is_soft(const struct flame_cell *f)
 {
     return f->ink && (f->ink->flags & SPAN_SAMPLED) &&
-           (f->shape == FLAME_LEFT || f->shape == FLAME_RIGHT || f->shape == FLAME_SPLIT);
+           (f->shape == FLAME_LEFT || f->shape == FLAME_RIGHT || f->shape == FLAME_SPLIT ||
+            f->shape == FLAME_LINE);
 }
 
 static void paint_soft(struct brush *b, struct cell *c, const struct flame_cell *f)
 {
-    unsigned owned = f->shape == FLAME_RIGHT ? 8u - f->eighths : f->eighths;
+    unsigned owned = (unsigned)__builtin_popcount(f->owned);
+    if (f->shape == FLAME_SPLIT)
+        owned = f->eighths; /* of the left one */
     if (f->shape == FLAME_SPLIT && !b->mono && b->g->tier != GLYPHS_ASCII)
         paint(c, glyph(b->g, density(owned)), span_role(b, f->ink), span_role(b, f->paper), 0);
     else

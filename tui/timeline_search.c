@@ -80,6 +80,7 @@ void tl_search_clear(struct timeline *tl)
 {
     search_free(tl->search);
     tl->search = NULL;
+    tl->match.of = NULL;
 }
 
 static void use_search(struct timeline *tl, struct search *s)

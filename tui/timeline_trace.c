@@ -154,9 +154,9 @@ static void free_index(struct timeline *tl)
     worker_stop(tl->indexer);
     tl->indexer = NULL;
     tl_job_stop(tl);
-    search_free(tl->search);
+    tl_search_clear(tl);
     search_free(tl->calls);
-    tl->search = tl->calls = NULL;
+    tl->calls = NULL;
     tl->calls_fn = FN_NONE;
     minimap_free(&tl->map);
     flame_source_free(tl->src);
