@@ -5,10 +5,11 @@
 
 #include "core/alloc.h"
 #include "core/vec.h"
+#include "decode/intern.h"
 
 struct functions {
     VEC(struct function) list;
-    VEC(const char *) modules; /* each once; functions point into it */
+    struct intern *modules; /* each once; functions point into it */
     fn_id *slots;              /* open addressing, FN_NONE is free */
     size_t mask;
 };
@@ -54,6 +55,7 @@ static void resize(struct functions *f, size_t slots)
 struct functions *functions_new(void)
 {
     struct functions *f = xcalloc(1, sizeof *f);
+    f->modules = intern_new();
     resize(f, FIRST_SLOTS);
     return f;
 }
@@ -68,22 +70,10 @@ void functions_free(struct functions *f)
             free((void *)(uintptr_t)fn->name);
         free((void *)(uintptr_t)fn->raw);
     }
-    for (size_t i = 0; i < f->modules.len; i++)
-        free((void *)(uintptr_t)f->modules.data[i]);
+    intern_free(f->modules);
     vec_free(&f->list);
-    vec_free(&f->modules);
     free(f->slots);
     free(f);
-}
-
-/* Few modules, and one function is usually followed by another of the same. */
-static const char *intern_module(struct functions *f, const char *module)
-{
-    for (size_t i = f->modules.len; i-- > 0;)
-        if (strcmp(f->modules.data[i], module) == 0)
-            return f->modules.data[i];
-    vec_push(&f->modules, xstrdup(module));
-    return f->modules.data[f->modules.len - 1];
 }
 
 fn_id functions_intern(struct functions *f, const char *module, const char *raw, const char *name,
@@ -96,7 +86,8 @@ fn_id functions_intern(struct functions *f, const char *module, const char *raw,
         resize(f, (f->mask + 1) * 2);
         slot = find(f, module, raw);
     }
-    struct function fn = {.module = intern_module(f, module), .addr = addr, .kind = kind};
+    struct function fn = {.addr = addr, .kind = kind};
+    fn.module = intern_get(f->modules, intern_add(f->modules, module, strlen(module)));
     fn.raw = xstrdup(raw);
     fn.name = strcmp(name, raw) == 0 ? fn.raw : xstrdup(name);
     *slot = (fn_id)f->list.len;

@@ -32,6 +32,7 @@
 #include "decode/symbolize.h"
 #include "tests/lib_perf.h"
 #include "tests/lib_perfwriter.h"
+#include "tests/lib_run.h"
 
 static char *dir;
 static bool perf_works;
@@ -304,6 +305,75 @@ static void unwound(void **state)
     recorded("--call-graph dwarf,8192", true);
 }
 
+/* ---- A ring that is written when the target is dead ---- */
+
+struct started {
+    pid_t pid;
+    const char *program;
+};
+
+static bool runs_program(void *arg)
+{
+    const struct started *s = arg;
+    char link[64], exe[4096];
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)s->pid);
+    ssize_t n = readlink(link, exe, sizeof exe - 1);
+    char *real = realpath(s->program, NULL);
+    bool same = n > 0 && real && strlen(real) == (size_t)n && strncmp(exe, real, (size_t)n) == 0;
+    free(real);
+    return same;
+}
+
+static size_t named_user_samples(const char *path, pid_t pid, const struct maps_log *log, size_t *all)
+{
+    struct symbolizer_options options = {.log = log};
+    struct opened o = open_recording(path, &options);
+    struct perf_record rec;
+    size_t named = 0;
+    *all = 0;
+    while (perf_file_next(o.file, &rec, NULL) > 0) {
+        assert_int_equal(addrspaces_apply(o.as, &rec, NULL), 0);
+        if (rec.kind != PERF_REC_SAMPLE || rec.cpumode != PERF_MODE_USER || rec.pid != pid)
+            continue;
+        fn_id fn = symbolizer_find(o.symbols, rec.pid, rec.u.sample.ip, rec.cpumode);
+        named += strcmp(functions_get(o.functions, fn)->name, "spin") == 0;
+        ++*all;
+    }
+    close_recording(&o);
+    return named;
+}
+
+/* perf writes the mappings that exist at the dump: none any more. mtui's own log names them. */
+static void dead_target(void **state)
+{
+    (void)state;
+    if (!perf_works)
+        skip();
+    struct maps_writer *writer = NULL;
+    struct maps_log *log = NULL;
+    size_t all, named;
+    char *path = xasprintf("%s/dead.data", dir), *tool = run_tool("forker");
+    char *argv[] = {tool, (char *)(uintptr_t)"250", NULL};
+    assert_int_equal(maps_writer_new(&writer, dir, "/proc", NULL), 0);
+    struct run_child target = run_start(argv);
+    assert_true(run_until(runs_program, &(struct started){target.pid, tool}, 20));
+    maps_writer_capture(writer, target.pid, 0, "arm");
+    assert_true(maps_writer_flush(writer, 20000000000u));
+    free(lib_run(NULL, NULL, "%s record -q -e cpu-clock -F 2000 --overwrite -o %s -p %d 2>/dev/null",
+                 lib_perf(), path, (int)target.pid)); /* until the target ends */
+    run_finish(&target);
+    maps_writer_free(writer);
+    assert_int_equal(maps_log_open(&log, dir, NULL), 0);
+    named = named_user_samples(path, target.pid, NULL, &all);
+    assert_true(all > 50);
+    assert_int_equal(named, 0);
+    named = named_user_samples(path, target.pid, log, &all);
+    assert_true(named * 10 > all * 9);
+    maps_log_close(log);
+    free(tool);
+    free(path);
+}
+
 /* ---- Every symbol of a file ---- */
 
 /* Samples at the first, second and last byte of every symbol, where the file could be mapped. */
@@ -369,6 +439,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_symbol),
+        cmocka_unit_test(dead_target),
         cmocka_unit_test(leaf_only),
         cmocka_unit_test(frame_pointers),
         cmocka_unit_test(user_only),
