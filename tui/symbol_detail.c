@@ -10,17 +10,29 @@
 #include "core/utf8.h"
 #include "tui/bar.h"
 
+#define NAME_ROWS 3 /* rows that a long name may take */
+
 static const struct style plain = {ROLE_DEFAULT, ROLE_DEFAULT, 0};
 static const struct style bold = {ROLE_DEFAULT, ROLE_DEFAULT, CELL_BOLD};
 static const struct style dim = {ROLE_DIM, ROLE_DEFAULT, 0};
 static const struct style source_style = {ROLE_SOURCE, ROLE_DEFAULT, 0};
 
-/* Text without its first shift columns. */
-static void draw_shifted(struct surface *s, int row, int col, int cols, const char *text, size_t shift,
-                         struct style style)
+/* Draws text over as many rows as it takes, at most max, and returns how many those are; the first row is
+ * shorter by first_less columns. */
+static int draw_wrapped(struct surface *s, struct rect r, int first_less, int max, const char *text,
+                        struct style style)
 {
-    size_t len = strlen(text), skip = utf8_cut(text, len, shift, NULL);
-    surface_text(s, row, col, cols, text + skip, len - skip, style);
+    size_t len = strlen(text), at = 0;
+    int row = 0;
+    for (; at < len && row < max; row++) {
+        int cols = r.cols - (row ? 0 : first_less);
+        size_t n = utf8_cut(text + at, len - at, cols > 0 ? (size_t)cols : 0, NULL);
+        if (n == 0)
+            break;
+        surface_text(s, r.row + row, r.col, cols, text + at, n, style);
+        at += n;
+    }
+    return row ? row : 1;
 }
 
 /* Source text with tabs as eight columns. */
@@ -50,7 +62,7 @@ static void expand_tabs(char *out, size_t size, const char *line)
 }
 
 static void draw_lines(struct source_lookup *source, const struct source_place *place, struct surface *s,
-                       struct rect r, size_t shift, const struct glyphs *g)
+                       struct rect r, const struct glyphs *g)
 {
     struct source_lines lines = source_lookup_lines(source, place->file, place->line);
     if (lines.why || lines.waiting) {
@@ -69,7 +81,7 @@ static void draw_lines(struct source_lookup *source, const struct source_place *
         if (here)
             surface_put(s, r.row + y, r.col + 1, glyph(g, GLYPH_POINTER), bold);
         surface_printf(s, r.row + y, r.col + 3, 7, here ? bold : dim, "%5d", number);
-        draw_shifted(s, r.row + y, r.col + 10, r.cols - 10, text, shift, source_style);
+        surface_text(s, r.row + y, r.col + 10, r.cols - 10, text, SIZE_MAX, source_style);
     }
 }
 
@@ -103,7 +115,7 @@ static void write_facts(const struct symbol_item *item, bool mangled, char *out,
 }
 
 void symbol_detail_draw(struct symbol_rows *r, const struct symbol_item *item, struct surface *s,
-                        struct rect area, size_t shift_cols, const struct glyphs *g)
+                        struct rect area, const struct glyphs *g)
 {
     if (area.rows < 1)
         return;
@@ -121,8 +133,6 @@ void symbol_detail_draw(struct symbol_rows *r, const struct symbol_item *item, s
     int where_cols = (int)utf8_cols(where, strlen(where));
     if (where_cols > area.cols / 2)
         where_cols = area.cols / 2;
-    draw_shifted(s, area.row + 1, area.col + 1, area.cols - where_cols - 3, full ? full : item->name,
-                 shift_cols, bold);
     /* of a long path the end is what tells */
     size_t skip = utf8_cols(where, strlen(where)) > (size_t)where_cols
                       ? utf8_cut(where, strlen(where),
@@ -132,13 +142,20 @@ void symbol_detail_draw(struct symbol_rows *r, const struct symbol_item *item, s
                  SIZE_MAX, dim);
     char facts[1200];
     write_facts(item, full != NULL, facts, sizeof facts);
-    struct rect lines = {area.row + 2, area.col, area.rows - 2, area.cols};
+    struct rect lines = {area.row + 1, area.col + 1, area.rows - 1, area.cols - 2};
+    int used = draw_wrapped(s, lines, where_cols + 2, lines.rows > NAME_ROWS ? NAME_ROWS : lines.rows,
+                            full ? full : item->name, bold);
+    lines.row += used;
+    lines.rows -= used;
     if (lines.rows > 0 && facts[0]) {
-        draw_shifted(s, lines.row++, area.col + 1, area.cols - 1, facts, shift_cols, dim);
-        lines.rows--;
+        used = draw_wrapped(s, lines, 0, lines.rows > NAME_ROWS ? NAME_ROWS : lines.rows, facts, dim);
+        lines.row += used;
+        lines.rows -= used;
     }
+    lines.col = area.col;
+    lines.cols = area.cols;
     if (lines.rows > 0 && p.file)
-        draw_lines(symbol_rows_source(r), &p, s, lines, shift_cols, g);
+        draw_lines(symbol_rows_source(r), &p, s, lines, g);
     else if (lines.rows > 0 && p.why)
         surface_text(s, lines.row, lines.col + 1, lines.cols - 1, p.why, SIZE_MAX, dim);
     free(full);

@@ -7,11 +7,12 @@
 #include "tui/surface.h"
 #include "tui/symbol_rows.h"
 
-#define SYMBOL_DETAIL_ROWS 9 /* rule, name, raw or why, six source lines */
+#define SYMBOL_DETAIL_ROWS 9 /* rule, name, name in the file, source lines */
 
-/* The function in one row of the list; item NULL: none. Long names are cut left by shift_cols. */
+/* The whole name over as many rows as it takes (three at most), how it is written in the file, the source
+ * around its beginning or why there is none; item NULL: no function. */
 void symbol_detail_draw(struct symbol_rows *r, const struct symbol_item *item, struct surface *s,
-                        struct rect area, size_t shift_cols, const struct glyphs *g);
+                        struct rect area, const struct glyphs *g);
 
 /* Rule and one row for each trigger; selected is the row that ^E and Tab are about, SIZE_MAX for none. */
 void trigger_pane_draw(const struct model *m, struct surface *s, struct rect area, size_t selected,

@@ -1,5 +1,6 @@
 /* Screen Symbols: query, rows, panes. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/fmt.h"
@@ -67,17 +68,26 @@ static void draw_nothing(struct symbol_view *v, struct surface *s, struct rect r
     struct symbol_progress p;
     char text[512];
     symbol_rows_progress(v->rows, &p);
+    /* the module's symbols have been read by then: asking is quick */
+    size_t module = symbol_rows_module(v->rows);
+    char *why = p.done && module != SIZE_MAX && symbol_rows_total(v->rows) == 0
+                    ? modules_why_no_symbols(symbol_rows_modules(v->rows), module)
+                    : NULL;
     if (v->m->target.pid == 0)
         snprintf(text, sizeof text, "no process is chosen: 1 goes to Processes");
     else if (v->trouble.code)
         snprintf(text, sizeof text, "%.400s", v->trouble.text);
     else if (!p.done)
         snprintf(text, sizeof text, "reading symbols, %zu of %zu modules", p.modules_done, p.modules);
+    else if (why)
+        snprintf(text, sizeof text, "%s", why);
     else if (!*prompt_text(v->query))
         snprintf(text, sizeof text, "no module of this process has function symbols");
     else
         snprintf(text, sizeof text, "no name matches; Enter takes it as FILE:LINE, 0xADDR, module:name");
-    surface_text(s, r.row, r.col + 2, r.cols - 2, text, SIZE_MAX, v->trouble.code ? warn : dim);
+    surface_text(s, r.row, r.col + 2, r.cols - 2, text, SIZE_MAX,
+                 v->trouble.code || why ? warn : dim);
+    free(why);
 }
 
 static void tell_name_width(struct symbol_view *v, int cols)
@@ -111,7 +121,7 @@ void symbol_draw(struct symbol_view *v, struct surface *s, struct rect r)
     bool any = symbol_selected(v, &item);
     struct rect d = {l.row + l.rows, r.col, detail, r.cols};
     if (detail)
-        symbol_detail_draw(v->rows, any ? &item : NULL, s, d, 0, v->m->glyphs);
+        symbol_detail_draw(v->rows, any ? &item : NULL, s, d, v->m->glyphs);
     d.row += detail;
     d.rows = triggers;
     trigger_pane_draw(v->m, s, d, v->in_triggers ? v->trigger : SIZE_MAX, v->m->glyphs);
