@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every test binary ($MTUI_BUILD/tests/t_*) and every shell test (tests/t_*.sh), two at a time,
-# each with a time limit, and ends with one line "N passed, N failed, N skipped".
+# Runs every test binary ($MTUI_BUILD/tests/t_*) and every shell test (tests/t_*.sh), one a CPU at a
+# time, each with a time limit, and ends with one line "N passed, N failed, N skipped".
 #   tests/run.sh [PATTERN]   only those whose name contains PATTERN
 # A shell test prints its own line "N passed, N failed, N skipped" last.
 set -u
@@ -20,23 +20,17 @@ list() {
     for t in tests/t_*.sh; do [ -f "$t" ] && echo "$t"; done
 }
 
-run_one() {
-    name=${1##*/}
-    timeout -k 5 "$limit" "$1" >"$out/$name.log" 2>&1 </dev/null
-    echo $? >"$out/$name.rc"
-}
+if [ "${1:-}" = --one ]; then # OUT TEST: what the pool below runs
+    name=${3##*/}
+    rm -rf "$out"
+    trap - EXIT
+    timeout -k 5 "$limit" "$3" >"$2/$name.log" 2>&1 </dev/null
+    echo $? >"$2/$name.rc"
+    exit 0
+fi
 
 started=$(date +%s)
-running=0
-for t in $(list | grep -F -- "${1:-}"); do
-    run_one "$t" &
-    running=$((running + 1))
-    if [ "$running" -ge "${MTUI_JOBS:-$(nproc)}" ]; then
-        wait
-        running=0
-    fi
-done
-wait
+list | grep -F -- "${1:-}" | xargs -P "${MTUI_JOBS:-$(nproc)}" -n 1 tests/run.sh --one "$out"
 
 passed=0 failed=0 skipped=0 bad='' skips=''
 for rc in "$out"/*.rc; do
