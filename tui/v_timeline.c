@@ -199,8 +199,13 @@ static void state(void *view, char *out, size_t size)
         return;
     }
     const struct trace_info *info = trace_info(tl->trace);
-    snprintf(out, size, "%s%s%s  %s", info->sampled ? "SAMPLED  " : "", tl->m->trace_label,
-             info->partial ? " partial" : "", tl_duration(tl, d, info->last_ns - info->first_ns));
+    /* What matters most comes first: the tab row cuts at the right. */
+    tl_duration(tl, d, info->last_ns - info->first_ns);
+    if (info->sampled || info->partial)
+        snprintf(out, size, "%s%s%s  %s", info->sampled ? "SAMPLED " : "",
+                 info->partial ? "PARTIAL " : "", d, tl->m->trace_label);
+    else
+        snprintf(out, size, "%s  %s", tl->m->trace_label, d);
 }
 
 /* "trace": one is open. "selection NAME": the selected function. */
