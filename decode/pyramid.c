@@ -436,17 +436,9 @@ void pyramid_row(struct pyramid_iter *row, const struct pyramid *p, size_t threa
     find_row(row, p, thread, depth);
 }
 
-/* The last node in [lo, n) of the finest level that begins before time_ns, given that node lo does:
- * first in growing steps, since most seeks are short. */
-static size_t last_node_before(const struct pyramid_node *node, size_t n, size_t lo,
-                               uint64_t time_ns)
+/* The last of nodes lo to hi − 1 that begins before time_ns; lo when none does. */
+static size_t last_before(const struct pyramid_node *node, size_t lo, size_t hi, uint64_t time_ns)
 {
-    size_t step = 1;
-    while (lo + step < n && node[lo + step].first_ns < time_ns) {
-        lo += step;
-        step *= 2;
-    }
-    size_t hi = lo + step < n ? lo + step : n;
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
         if (node[mid].first_ns < time_ns)
@@ -457,13 +449,36 @@ static size_t last_node_before(const struct pyramid_node *node, size_t n, size_t
     return lo;
 }
 
+/* The last node of the finest level that begins before time_ns, given that node lo does. Near ones are
+ * found in growing steps, far ones from the top down, which touches a few lines of each level. */
+static size_t seek_node(const struct pyramid_iter *row, size_t lo, uint64_t time_ns)
+{
+    const size_t n = level_len(row->n, 0);
+    size_t step = 1;
+    while (step <= 32 && lo + step < n && row->level[0][lo + step].first_ns < time_ns) {
+        lo += step;
+        step *= 2;
+    }
+    if (step <= 32)
+        return last_before(row->level[0], lo, lo + step < n ? lo + step : n, time_ns);
+    size_t at = 0, end = level_len(row->n, row->levels - 1);
+    for (size_t l = row->levels; l-- > 0;) {
+        at = last_before(row->level[l], at, end, time_ns);
+        if (l > 0) {
+            at *= FAN;
+            end = at + FAN < level_len(row->n, l - 1) ? at + FAN : level_len(row->n, l - 1);
+        }
+    }
+    return at;
+}
+
 size_t pyramid_seek(const struct pyramid_iter *row, size_t from, uint64_t time_ns)
 {
     if (from >= row->n || row->spans[from].start_ns >= time_ns)
         return from < row->n ? from : row->n;
     size_t end = row->n;
     if (row->levels) {
-        size_t block = last_node_before(row->level[0], level_len(row->n, 0), from / LEAF, time_ns);
+        size_t block = seek_node(row, from / LEAF, time_ns);
         if (block * LEAF > from)
             from = block * LEAF;
         if ((block + 1) * LEAF < end)

@@ -31,7 +31,7 @@ static struct functions *random_functions(unsigned n)
         "Http::Handler::request",          "memcpy",          "lookup<Key>",
     };
     static const char *const modules[] = {"/usr/bin/demo-server", "/usr/lib/libdemo.so.2",
-                                          "/usr/lib/x86_64-linux-gnu/libc.so.6"};
+                                          "/usr/lib/libother.so.6"};
     struct functions *f = functions_new();
     const unsigned nstems = sizeof stems / sizeof *stems;
     for (unsigned i = 0; i < n; i++) {
