@@ -78,17 +78,6 @@ static struct step_insn decode_at(struct step_thread *t, uint64_t ip)
     return step_insn_decode(code, n, ip);
 }
 
-struct step_insn step_thread_begin(struct step_thread *t, uint64_t ip)
-{
-    if (!t->tracing) {
-        pt_encode_begin(t->encoder, ip, *t->opt.clock);
-        t->tracing = true;
-    } else {
-        pt_encode_tick(t->encoder, ip, *t->opt.clock);
-    }
-    return decode_at(t, ip);
-}
-
 static void note(struct step_thread *t, const char *kind, uint64_t from, uint64_t to, uint64_t sp)
 {
     if (t->opt.truth)
@@ -96,10 +85,23 @@ static void note(struct step_thread *t, const char *kind, uint64_t from, uint64_
                 *t->opt.clock, (int)t->tid, kind, from, to, sp);
 }
 
+struct step_insn step_thread_begin(struct step_thread *t, uint64_t ip)
+{
+    if (!t->tracing) {
+        pt_encode_begin(t->encoder, ip, *t->opt.clock);
+        t->tracing = true;
+        note(t, "begin", 0, ip, 0);
+    } else {
+        pt_encode_tick(t->encoder, ip, *t->opt.clock);
+    }
+    return decode_at(t, ip);
+}
+
 static void end_here(struct step_thread *t, uint64_t from)
 {
     pt_encode_end_at(t->encoder, from, *t->opt.clock);
     t->tracing = false;
+    note(t, "async", from, 0, 0);
 }
 
 /* One instruction whose successor is known. False when `to` cannot follow it. */
@@ -180,7 +182,6 @@ void step_thread_interrupted(struct step_thread *t, uint64_t ip)
     if (!t->tracing)
         return;
     end_here(t, ip);
-    note(t, "async", ip, 0, 0);
 }
 
 void step_thread_sync(struct step_thread *t)

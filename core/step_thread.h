@@ -25,7 +25,8 @@ typedef size_t step_read_code_fn(void *arg, uint64_t ip, uint8_t *out, size_t n)
 struct step_thread_options {
     struct pt_encode_options encoding;
     size_t ring_bytes;   /* 0: keep everything */
-    FILE *truth;         /* NULL: none; a line a branch: count tid kind from to sp (hex) */
+    FILE *truth;         /* NULL: none; a line a branch: count tid kind from to sp (hex); kinds: jump cond
+                            call return syscall, and begin and async for where stepping began and ended */
     uint64_t *clock;     /* instructions, shared by the threads of a process */
     step_read_code_fn *read_code;
     void *read_code_arg;

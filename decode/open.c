@@ -58,6 +58,10 @@ static int read_exact(struct open_context *c, struct perf_file *f, struct err *e
 
 static int read_perf(struct open_context *c, struct perf_file *f, const char *name, struct err *err)
 {
+    if (c->options->branch && perf_file_info(f)->has_auxtrace)
+        return open_branches(c, f, err);
+    if (c->options->branch)
+        return err_set(err, MTUI_E_NOTSUP, "%s holds no hardware trace, so it has no branches", name);
     size_t before = sample_log_count(c->log);
     int rc = open_samples(c, f, err);
     if (rc < 0)
@@ -161,6 +165,8 @@ static int read_fd(struct open_context *c, int fd, const char *path, struct err 
         rc = err_set(err, MTUI_E_FORMAT, "%s is empty", name);
     else if (is_perf_magic(bytes, (size_t)n))
         rc = is_stdin ? read_perf_pipe(c, fd, bytes, (size_t)n, err) : read_perf_path(c, path, err);
+    else if (c->options->branch)
+        rc = err_set(err, MTUI_E_NOTSUP, "%s is no perf.data: it has no hardware trace", name);
     else if (gzip || perf_text_is(bytes, (size_t)n))
         rc = open_text(c, fd, bytes, (size_t)n, name, err);
     else

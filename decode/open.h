@@ -15,6 +15,7 @@
 
 #include "core/loop.h"
 #include "core/snapshot_dir.h"
+#include "decode/pt_event.h"
 #include "decode/pyramid.h"
 #include "decode/sample_log.h"
 #include "decode/trace.h"
@@ -27,12 +28,25 @@
  * being done ("reading", "building", "indexing"). */
 typedef void open_progress_fn(void *arg, const char *stage, uint64_t done, uint64_t total);
 
+/* A branch of an exact recording, in the order of time over all threads. */
+struct open_branch {
+    uint64_t time_ns;
+    pid_t tid; /* −1: not known */
+    int cpu;   /* −1: not known */
+    struct pt_branch branch;
+};
+typedef void open_branch_fn(void *arg, const struct open_branch *b);
+
 struct open_options {
     unsigned snapshot;         /* OPEN_LAST, OPEN_ALL, OPEN_END or a number from 1 */
     const char *symfs;         /* NULL: files are where they were recorded */
     unsigned threads;          /* for what can be done in parallel; 0: as many as there are CPUs */
     int stdin_fd;              /* what "-" reads */
     bool pyramid;              /* build the index that the timeline draws from */
+    bool libipt;               /* Intel PT by libipt's decoder instead of mtui's own */
+    open_branch_fn *branch;    /* hardware traces are listed branch by branch, no spans are made; NULL: spans.
+                                  MTUI_E_NOTSUP for recordings without branches */
+    void *branch_arg;
     const atomic_bool *cancel; /* NULL: none; looked at all the time: MTUI_E_CANCEL */
     open_progress_fn *progress; /* NULL: none */
     void *progress_arg;

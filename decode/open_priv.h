@@ -36,6 +36,9 @@ int open_text(struct open_context *c, int fd, const void *bytes, size_t n, const
 /* Decodes the Intel PT data of f into b. */
 int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b, struct err *err);
 
+/* Hands the branches of f's Intel PT data to options->branch. */
+int open_branches(struct open_context *c, struct perf_file *f, struct err *err);
+
 /* How the names of each module came out, for the recording's list. */
 void open_add_modules(struct open_context *c, const struct symbolizer *symbols);
 

@@ -1,84 +1,134 @@
-/* perf.data with Intel PT: the sideband into an image of the code over time, the packets through the
- * flow walker, what it finds onto the stacks of the threads. */
+/* perf.data with Intel PT: its pieces are decoded, what they give goes onto the stacks of the threads. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/fmt.h"
-#include "decode/open_priv.h"
-#include "decode/pt_image.h"
+#include "decode/pt_decode.h"
+#include "decode/pt_runs.h"
 #include "decode/pt_stack.h"
-#include "decode/pt_streams.h"
-#include "decode/pt_walk.h"
+
+#define PIECE_BYTES ((size_t)256 << 10)
 
 /* A thread of the trace, and its stack. */
 struct thread {
-    pid_t pid, tid;
+    pid_t tid;
     size_t index; /* in the builder */
+    int cpu;
+    uint64_t insns; /* executed, where these are the time */
+    const struct pt_stream *stream;
     struct pt_stack *stack;
 };
 
 struct decoder {
     struct open_context *c;
     struct trace_builder *b;
-    struct addrspaces *as;
-    struct symbolizer *symbols;
-    struct pt_image *image;
-    struct pt_streams *streams;
-    struct pt_clock clock;
-    bool per_cpu;
+    struct pt_source source;
+    struct pt_runs *runs;
+    const struct pt_piece *piece;
     VEC(struct thread) threads;
-    uint64_t bytes_done, bytes_lost, losses;
+    VEC(struct pt_event) shifted;
+    size_t last_thread; /* most runs are the last one's */
+    uint64_t bytes_done, bytes_lost, losses, frequency;
     int rc;
 };
 
-/* While one stream is walked. */
-struct lane {
-    struct decoder *d;
-    struct pt_view *view;
-    size_t thread; /* index in d->threads */
-    uint64_t base; /* bytes of the streams before this one */
-};
-
-static size_t thread_of(struct decoder *d, pid_t tid)
+static struct thread *thread_of(struct decoder *d, pid_t tid)
 {
+    if (d->last_thread < d->threads.len && d->threads.data[d->last_thread].tid == tid)
+        return &d->threads.data[d->last_thread];
     for (size_t i = 0; i < d->threads.len; i++)
-        if (d->threads.data[i].tid == tid)
-            return i;
-    pid_t pid = addrspaces_pid(d->as, tid);
-    struct thread t = {.pid = pid > 0 ? pid : tid, .tid = tid};
-    t.index = trace_builder_thread(d->b, t.pid, tid);
-    const char *comm = addrspaces_comm(d->as, tid);
+        if (d->threads.data[i].tid == tid) {
+            d->last_thread = i;
+            return &d->threads.data[i];
+        }
+    struct thread t = {.tid = tid, .cpu = -1};
+    t.index = trace_builder_thread(d->b, pt_source_process(&d->source, tid), tid);
+    const char *comm = addrspaces_comm(d->source.as, tid);
     if (comm)
         trace_builder_comm(d->b, t.index, comm);
     t.stack = pt_stack_new(d->b, t.index, d->c->functions);
     vec_push(&d->threads, t);
-    return d->threads.len - 1;
+    d->last_thread = d->threads.len - 1;
+    return &d->threads.data[d->last_thread];
 }
 
-/* ---- what the walker finds ---- */
+/* ---- what decoding gives ---- */
+
+static void note_cpu(struct decoder *d, struct thread *t, const struct pt_run *run)
+{
+    int cpu = run->stream->cpu, before = t->cpu;
+    t->cpu = cpu;
+    if (cpu < 0 || before < 0 || cpu == before)
+        return;
+    char *detail = xasprintf("from CPU %d to CPU %d", before, cpu);
+    struct mark m = {run->events[0].time, t->tid, MARK_MIGRATION, detail};
+    trace_builder_mark(d->b, &m);
+    free(detail);
+}
+
+/* Without timestamps, the instructions of the pieces before count. */
+static const struct pt_event *shift(struct decoder *d, const struct thread *t, const struct pt_run *run)
+{
+    d->shifted.len = 0;
+    for (size_t i = 0; i < run->n; i++) {
+        struct pt_event e = run->events[i];
+        e.time += t->insns;
+        if (!vec_try_push(&d->shifted, e))
+            return NULL;
+    }
+    return d->shifted.data;
+}
+
+static int on_run(void *arg, const struct pt_run *run)
+{
+    struct decoder *d = arg;
+    struct thread *t = thread_of(d, run->tid);
+    const struct pt_event *events = run->events;
+    /* Another snapshot's stream: nothing goes on from one to the next. A CPU's is another stream as well. */
+    if (t->stream && t->stream != run->stream && t->stream->cpu == run->stream->cpu)
+        pt_stack_reset(t->stack);
+    t->stream = run->stream;
+    note_cpu(d, t, run);
+    if (!pt_clock_has_time(&d->source.clock) && (events = shift(d, t, run)) == NULL)
+        return MTUI_E_NOMEM;
+    return pt_stack_events(t->stack, events, run->n);
+}
+
+static void on_begin(void *arg, const struct pt_piece *piece)
+{
+    struct decoder *d = arg;
+    int rc = pt_runs_begin(d->runs, piece);
+    d->piece = piece;
+    d->rc = d->rc ? d->rc : rc;
+}
 
 static void on_events(void *arg, const struct pt_event *events, size_t n)
 {
-    struct lane *l = arg;
-    if (pt_stack_events(l->d->threads.data[l->thread].stack, events, n) < 0)
-        l->d->rc = MTUI_E_NOMEM;
+    struct decoder *d = arg;
+    if (d->rc == 0)
+        d->rc = pt_runs_events(d->runs, events, n);
+}
+
+static char *describe(const struct decoder *d, const struct pt_loss *loss, pid_t tid)
+{
+    const char *where = loss->ip ? pt_image_where(d->source.image, pt_source_process(&d->source, tid),
+                                                  loss->from_time, loss->ip)
+                                 : NULL;
+    if (loss->cause == GAP_NO_IMAGE)
+        return xasprintf("%s: %s", !where ? "nothing known to be mapped" : *where ? where : "memory without a file",
+                         loss->why);
+    if (loss->ip)
+        return xasprintf("%s, at %llx", loss->why, (unsigned long long)loss->ip);
+    return xstrdup(loss->why);
 }
 
 static void on_loss(void *arg, const struct pt_loss *loss)
 {
-    struct lane *l = arg;
-    struct decoder *d = l->d;
-    const struct thread *t = &d->threads.data[l->thread];
-    const char *where = loss->ip ? pt_image_where(d->image, t->pid, loss->from_time, loss->ip) : NULL;
-    char *detail;
-    if (loss->cause == GAP_NO_IMAGE)
-        detail = xasprintf("%s: %s", where && *where ? where : "memory without a file", loss->why);
-    else if (loss->ip)
-        detail = xasprintf("%s, at %llx", loss->why, (unsigned long long)loss->ip);
-    else
-        detail = xstrdup(loss->why);
-    struct gap g = {.tid = t->tid,
+    struct decoder *d = arg;
+    pid_t tid = pt_runs_thread(d->runs, loss->from_time);
+    char *detail = describe(d, loss, tid);
+    struct gap g = {.tid = tid > 0 ? tid : 0,
                     .start_ns = loss->from_time,
                     .end_ns = loss->to_time,
                     .bytes = loss->bytes,
@@ -90,84 +140,63 @@ static void on_loss(void *arg, const struct pt_loss *loss)
     d->losses++;
 }
 
-static bool on_code(void *arg, uint64_t time)
+static void on_mark(void *arg, enum mark_kind kind, uint64_t time, uint64_t value)
 {
-    struct lane *l = arg;
-    return pt_view_at(l->view, l->d->threads.data[l->thread].pid, time);
+    struct decoder *d = arg;
+    pid_t tid = pt_runs_thread(d->runs, time);
+    if (kind == MARK_FREQUENCY) { /* told at every PSB: only a change is of interest */
+        uint64_t before = d->frequency;
+        d->frequency = value;
+        if (!before || before == value)
+            return;
+    }
+    char *detail = kind == MARK_FREQUENCY
+                       ? xasprintf("%llu00 MHz", (unsigned long long)value)
+                       : xasprintf("0x%llx", (unsigned long long)value);
+    struct mark m = {time, tid > 0 ? tid : 0, kind, detail};
+    trace_builder_mark(d->b, &m);
+    free(detail);
 }
 
-static bool on_cancel(void *arg)
+static void on_end(void *arg, uint64_t insns, uint64_t bytes)
 {
-    return open_cancelled(((struct lane *)arg)->d->c);
+    struct decoder *d = arg;
+    (void)bytes;
+    if (d->piece->stream->tid >= 0)
+        thread_of(d, d->piece->stream->tid)->insns += insns;
+    d->bytes_done += d->piece->stop - d->piece->from;
+    open_progress(d->c, "decoding", d->bytes_done, pt_streams_bytes(d->source.streams, NULL));
 }
 
-static void walk_stream(struct decoder *d, const struct pt_stream *s)
+static int decode(struct decoder *d, struct err *err)
 {
-    struct lane l = {.d = d, .thread = thread_of(d, s->tid), .base = d->bytes_done};
-    pt_stack_reset(d->threads.data[l.thread].stack); /* nothing goes on from another snapshot */
-    l.view = pt_view_new(d->image);
-    struct pt_code code = pt_view_code(l.view);
-    struct pt_nodes *nodes = pt_nodes_new(&code);
-    struct pt_walk_sinks sinks = {.events = on_events,
+    struct pt_pieces pieces = {0};
+    struct pt_decode_options o = {.threads = d->c->options->threads, .libipt = d->c->options->libipt};
+    struct pt_decode_sink sink = {.begin = on_begin,
+                                  .events = on_events,
                                   .loss = on_loss,
-                                  .code_changed = on_code,
-                                  .cancelled = on_cancel,
-                                  .arg = &l};
-    struct pt_walk *w = pt_walk_new(nodes, &d->clock, &sinks);
-    pt_walk_run(w, s->data, 0, SIZE_MAX, s->len, false);
-    pt_walk_free(w);
-    pt_nodes_free(nodes);
-    pt_view_free(l.view);
-    d->bytes_done += s->len;
-    open_progress(d->c, "decoding", d->bytes_done, pt_streams_bytes(d->streams, NULL));
-}
-
-/* ---- reading ---- */
-
-static int read_sideband(struct decoder *d, struct perf_file *f, struct err *err)
-{
-    struct perf_record rec;
-    int rc;
-    while ((rc = perf_file_next(f, &rec, err)) > 0) {
-        if (open_cancelled(d->c))
-            return err_set(err, MTUI_E_CANCEL, "cancelled");
-        if ((rc = addrspaces_apply(d->as, &rec, err)) < 0 ||
-            (rc = pt_streams_add(d->streams, f, &rec, err)) < 0)
-            return rc;
-        pid_t pid = rec.kind == PERF_REC_MMAP   ? rec.u.mmap.pid
-                    : rec.kind == PERF_REC_COMM ? rec.u.comm.pid
-                    : rec.kind == PERF_REC_FORK ? rec.u.fork.pid
-                                                : -1;
-        if (pid > 0 && pt_image_note(d->image, pid, rec.has_time ? rec.time_ns : 0) < 0)
-            return err_set(err, MTUI_E_NOMEM, "not enough memory for the mappings");
-    }
-    return rc < 0 ? rc : pt_streams_finish(d->streams, err);
-}
-
-static int walk_all(struct decoder *d, struct err *err)
-{
-    if (!pt_streams_clock(d->streams, &d->clock, &d->per_cpu))
-        return err_set(err, MTUI_E_FORMAT, "the recording does not say how its trace was made "
-                                           "(no AUXTRACE_INFO)");
-    for (size_t i = 0; i < pt_streams_count(d->streams); i++) {
-        const struct pt_stream *s = pt_streams_at(d->streams, i);
-        if (s->tid < 0)
-            return err_set(err, MTUI_E_NOTSUP,
-                           "this recording has a buffer for each CPU, which cannot be told apart by "
-                           "thread yet: record with --per-thread");
-        walk_stream(d, s);
-        if (open_cancelled(d->c))
-            return err_set(err, MTUI_E_CANCEL, "cancelled");
-        if (d->rc < 0)
-            return err_set(err, d->rc, "not enough memory for this trace");
-    }
-    return 0;
+                                  .mark = on_mark,
+                                  .end = on_end,
+                                  .arg = d};
+    int rc = pt_pieces_cut(&pieces, d->source.streams, &d->source.clock, o.libipt ? SIZE_MAX : PIECE_BYTES,
+                           pt_streams_per_cpu(d->source.streams));
+    if (rc < 0)
+        rc = err_set(err, rc, "not enough memory for this trace");
+    d->runs = pt_runs_new(&d->source, on_run, d);
+    if (rc == 0)
+        rc = pt_decode_run(&d->source, &pieces, &o, &sink, err);
+    if (rc == 0 && d->rc == 0)
+        d->rc = pt_runs_finish(d->runs);
+    if (rc == 0 && d->rc < 0)
+        rc = err_set(err, d->rc, "not enough memory for this trace: choose a smaller one");
+    pt_pieces_free(&pieces);
+    return rc;
 }
 
 static void note_result(struct decoder *d)
 {
     char lost[FMT_MAX], all[FMT_MAX];
-    uint64_t bytes = pt_streams_bytes(d->streams, NULL);
+    uint64_t bytes = pt_streams_bytes(d->source.streams, NULL);
     if (!bytes)
         open_note(d->c, "no trace data in it: the target was idle, tracing was off, or a hypervisor "
                         "kept Intel PT for itself");
@@ -175,32 +204,28 @@ static void note_result(struct decoder *d)
         open_note(d->c, "%s of %s trace bytes told nothing, in %llu gaps",
                   fmt_size(lost, d->bytes_lost), fmt_size(all, bytes),
                   (unsigned long long)d->losses);
+    if (pt_runs_unknown(d->runs))
+        open_note(d->c, "%s calls and returns are not shown: it is not known which thread ran then",
+                  fmt_count(lost, pt_runs_unknown(d->runs)));
+    if (!pt_clock_has_time(&d->source.clock))
+        open_note(d->c, "the trace has no timestamps: times count instructions");
 }
 
 int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b, struct err *err)
 {
-    const struct perf_file_info *info = perf_file_info(f);
-    struct symbolizer_options so = {
-        .log = c->maps, .symfs = c->options->symfs, .os_release = info->os_release};
     struct decoder d = {.c = c, .b = b};
-    d.as = addrspaces_new(c->maps);
-    d.symbols = symbolizer_new(c->functions, d.as, &so);
-    d.image = pt_image_new(d.as, d.symbols, c->functions, c->maps);
-    d.streams = pt_streams_new();
-    perf_file_rewind(f);
-    int rc = read_sideband(&d, f, err);
+    int rc = pt_source_open(&d.source, c, f, err);
     if (rc == 0)
-        rc = walk_all(&d, err);
+        rc = decode(&d, err);
     if (rc == 0) {
         note_result(&d);
-        open_add_modules(c, d.symbols);
+        open_add_modules(c, d.source.symbols);
     }
     for (size_t i = 0; i < d.threads.len; i++)
         pt_stack_free(d.threads.data[i].stack);
     vec_free(&d.threads);
-    pt_streams_free(d.streams);
-    pt_image_free(d.image);
-    symbolizer_free(d.symbols);
-    addrspaces_free(d.as);
+    vec_free(&d.shifted);
+    pt_runs_free(d.runs);
+    pt_source_close(&d.source);
     return rc;
 }

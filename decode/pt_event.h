@@ -28,6 +28,8 @@ enum pt_end {
     PT_END_RETURN,
     PT_END_JUMP,
     PT_END_IRET,
+    PT_END_SYSRET,
+    PT_END_INTERRUPT, /* by an instruction: int */
     PT_END_UNKNOWN
 };
 

@@ -162,13 +162,19 @@ static bool is_far_call(ZydisMnemonic m)
            m == ZYDIS_MNEMONIC_VMRESUME;
 }
 
+static bool is_interrupt(ZydisMnemonic m)
+{
+    return m == ZYDIS_MNEMONIC_INT || m == ZYDIS_MNEMONIC_INT1 || m == ZYDIS_MNEMONIC_INT3 ||
+           m == ZYDIS_MNEMONIC_IRET || m == ZYDIS_MNEMONIC_IRETD || m == ZYDIS_MNEMONIC_IRETQ;
+}
+
 static enum flow flow_of(const ZydisDecodedInstruction *insn, bool relative, struct pt_node *n)
 {
     bool far = insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
     if (is_far_return(insn->mnemonic) || is_far_call(insn->mnemonic) || far) {
         n->kind = PT_NODE_FAR;
         n->far_return = is_far_return(insn->mnemonic) || (far && insn->meta.category == ZYDIS_CATEGORY_RET);
-        n->is_call = is_far_call(insn->mnemonic);
+        n->far_interrupt = is_interrupt(insn->mnemonic);
         return FLOW_END;
     }
     switch ((int)insn->meta.category) {

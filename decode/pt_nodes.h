@@ -54,7 +54,7 @@ struct pt_node {
     uint8_t kind;                 /* enum pt_node_kind */
     bool leaves;                  /* CONDITIONAL: taken, it jumps into another function */
     bool far_return;              /* FAR: iret, sysret, sysexit */
-    bool is_call;                 /* FAR: a system call or software interrupt */
+    bool far_interrupt;           /* FAR: int or iret, not syscall or sysret */
     /* the rest */
     uint64_t start, term;
     fn_id start_fn;

@@ -26,7 +26,7 @@ struct pt_streams {
     VEC(struct part) parts;
     VEC(struct pt_stream) streams;
     uint64_t bytes, overlapping;
-    bool have_info, per_cpu;
+    bool have_info;
     uint64_t pmu_type, config; /* of the intel_pt event */
     uint64_t info[INFO_KNOWN];
 };
@@ -53,7 +53,6 @@ static void take_info(struct pt_streams *s, const struct perf_file *f, const str
     memset(s->info, 0, sizeof s->info);
     memcpy(s->info, rec->u.auxtrace_info.priv, (n < INFO_KNOWN ? n : INFO_KNOWN) * sizeof *s->info);
     s->have_info = true;
-    s->per_cpu = s->info[INFO_PER_CPU] != 0;
     for (size_t i = 0; i < perf_file_event_count(f); i++)
         if (perf_file_event(f, i)->type == s->info[INFO_PMU_TYPE])
             s->config = perf_file_event(f, i)->config;
@@ -192,7 +191,7 @@ uint64_t pt_streams_bytes(const struct pt_streams *s, uint64_t *overlapping)
     return s->bytes;
 }
 
-bool pt_streams_clock(const struct pt_streams *s, struct pt_clock *clock, bool *per_cpu)
+bool pt_streams_clock(const struct pt_streams *s, struct pt_clock *clock)
 {
     const uint64_t *info = s->info;
     if (!s->have_info)
@@ -207,6 +206,13 @@ bool pt_streams_clock(const struct pt_streams *s, struct pt_clock *clock, bool *
     uint64_t mask = info[INFO_MTC_FREQ_BITS];
     if (mask)
         clock->mtc_period = (unsigned)((s->config & mask) >> __builtin_ctzll(mask)) & 15;
-    *per_cpu = s->per_cpu;
     return true;
+}
+
+bool pt_streams_per_cpu(const struct pt_streams *s)
+{
+    for (size_t i = 0; i < s->streams.len; i++)
+        if (s->streams.data[i].tid < 0)
+            return true;
+    return false;
 }

@@ -43,6 +43,8 @@ const struct pt_stream *pt_streams_at(const struct pt_streams *s, size_t i);
 /* Bytes of trace data in the file, and how many of them were the same as others (overlaps). */
 uint64_t pt_streams_bytes(const struct pt_streams *s, uint64_t *overlapping);
 /* False when there was no AUXTRACE_INFO. */
-bool pt_streams_clock(const struct pt_streams *s, struct pt_clock *clock, bool *per_cpu);
+bool pt_streams_clock(const struct pt_streams *s, struct pt_clock *clock);
+/* Some stream is a CPU's. */
+bool pt_streams_per_cpu(const struct pt_streams *s);
 
 #endif

@@ -18,6 +18,12 @@ struct pt_clock {
     uint32_t max_nonturbo_ratio;     /* 0: unknown */
 };
 
+/* False: the stream has no time of its own, instructions are counted instead. */
+static inline bool pt_clock_has_time(const struct pt_clock *c)
+{
+    return c->tsc && c->time_mult;
+}
+
 __extension__ typedef unsigned __int128 pt_u128;
 
 struct pt_time {

@@ -45,14 +45,15 @@ struct pt_walk *pt_walk_new(struct pt_nodes *nodes, const struct pt_clock *clock
                             const struct pt_walk_sinks *sinks);
 void pt_walk_free(struct pt_walk *w);
 
-/* Walks data[from, len). It takes up its position at the first PSB there (what stands before it is a
- * loss). It ends behind the PSBEND that follows the first PSB at or behind `stop`, or at the end.
- * inner: another piece was walked up to behind the PSB at `from`; tracing goes on there, it does not
- * begin. */
+/* Walks data[from, stop) of a stream of len bytes: one piece (pt_pieces.h). It takes up its position at
+ * the first PSB there (what stands before it is a loss). Unless it is that of the stream, stop is the PSB
+ * of the next piece, which is looked into up to its PSBEND. inner: another piece was walked up to behind
+ * the PSB at `from`; tracing goes on there, it does not begin. */
 void pt_walk_run(struct pt_walk *w, const uint8_t *data, size_t from, size_t stop, size_t len,
                  bool inner);
 
-/* Instructions walked so far. */
+/* Of the last run: instructions walked; bytes that told something. Those and the losses are all bytes. */
 uint64_t pt_walk_insns(const struct pt_walk *w);
+uint64_t pt_walk_bytes(const struct pt_walk *w);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "core/utf8.h"
 #include "decode/export.h"
+#include "decode/export_branches.h"
 #include "decode/open.h"
 #include "tui/cmd.h"
 #include "tui/cmd_open.h"
@@ -27,19 +28,26 @@ int cmd_export(struct cli *c)
         .snapshot = cmd_open_snapshot(c),
         .symfs = c->symfs,
         .threads = c->threads,
+        .libipt = c->decoder == CLI_DECODER_LIBIPT,
         .stdin_fd = STDIN_FILENO,
     };
     struct export_options options = {.tid = c->tid, .workers = c->threads};
+    const char *out = c->output ? c->output : "-";
+    bool branches = strcmp(c->format, "branches") == 0; /* listed while decoding, not out of a trace */
+    int rc;
     cmd_catch_pipe();
-    if (export_parse_format(c->format, &options.format, &err) < 0 ||
+    if ((!branches && export_parse_format(c->format, &options.format, &err) < 0) ||
         (c->range && export_parse_range(c->range, &options, &err) < 0)) {
         cmd_fail(&err);
         return 2;
     }
-    if (open_recording(&r, c->path, &open, &err) < 0)
+    rc = branches ? export_branches(&r, c->path, &open, out, &options, &err)
+                  : open_recording(&r, c->path, &open, &err);
+    if (rc < 0)
         return cmd_fail(&err);
     say_notes(r);
-    int rc = export_to_path(c->output ? c->output : "-", r->trace, r->samples, &options, &err);
+    if (!branches)
+        rc = export_to_path(out, r->trace, r->samples, &options, &err);
     recording_free(r);
     return rc < 0 ? cmd_fail(&err) : 0;
 }

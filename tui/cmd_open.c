@@ -129,6 +129,7 @@ int cmd_open_begin(struct cli *c, struct model *m, struct cmd_opening **out, str
         .snapshot = cmd_open_snapshot(c),
         .symfs = c->symfs,
         .threads = c->threads,
+        .libipt = c->decoder == CLI_DECODER_LIBIPT,
         .stdin_fd = o->stdin_fd,
         .pyramid = true,
     };

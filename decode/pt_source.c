@@ -1,0 +1,75 @@
+#include "decode/pt_source.h"
+
+static int read_records(struct pt_source *s, struct perf_file *f, struct err *err)
+{
+    struct perf_record rec;
+    int rc;
+    while ((rc = perf_file_next(f, &rec, err)) > 0) {
+        if (open_cancelled(s->context))
+            return err_set(err, MTUI_E_CANCEL, "cancelled");
+        if ((rc = addrspaces_apply(s->as, &rec, err)) < 0 ||
+            (rc = pt_streams_add(s->streams, f, &rec, err)) < 0)
+            return rc;
+        pid_t pid = rec.kind == PERF_REC_MMAP   ? rec.u.mmap.pid
+                    : rec.kind == PERF_REC_COMM ? rec.u.comm.pid
+                    : rec.kind == PERF_REC_FORK ? rec.u.fork.pid
+                                                : -1;
+        if ((pid > 0 && pt_image_note(s->image, pid, rec.has_time ? rec.time_ns : 0) < 0) ||
+            pt_switches_apply(s->switches, &rec) < 0)
+            return err_set(err, MTUI_E_NOMEM, "not enough memory for the mappings");
+    }
+    return rc < 0 ? rc : pt_streams_finish(s->streams, err);
+}
+
+/* Threads share CPUs: without knowing who ran, their stacks would be mixed. */
+static int check_switches(const struct pt_source *s, struct err *err)
+{
+    for (size_t i = 0; i < pt_streams_count(s->streams); i++) {
+        const struct pt_stream *st = pt_streams_at(s->streams, i);
+        if (st->tid < 0 && st->len && !pt_switches_know(s->switches, st->cpu))
+            return err_set(err, MTUI_E_FORMAT,
+                           "the trace of CPU %d belongs to whatever ran there, and the recording does not "
+                           "say what did: record with --switch-events, or with --per-thread",
+                           st->cpu);
+    }
+    return 0;
+}
+
+int pt_source_open(struct pt_source *s, struct open_context *c, struct perf_file *f, struct err *err)
+{
+    struct symbolizer_options so = {
+        .log = c->maps, .symfs = c->options->symfs, .os_release = perf_file_info(f)->os_release};
+    *s = (struct pt_source){.context = c};
+    s->as = addrspaces_new(c->maps);
+    s->symbols = symbolizer_new(c->functions, s->as, &so);
+    s->image = pt_image_new(s->as, s->symbols, c->functions, c->maps);
+    s->streams = pt_streams_new();
+    s->switches = pt_switches_new();
+    perf_file_rewind(f);
+    int rc = read_records(s, f, err);
+    if (rc == 0 && !pt_streams_clock(s->streams, &s->clock))
+        rc = err_set(err, MTUI_E_FORMAT,
+                     "the recording does not say how its trace was made (no AUXTRACE_INFO)");
+    return rc < 0 ? rc : check_switches(s, err);
+}
+
+void pt_source_close(struct pt_source *s)
+{
+    pt_switches_free(s->switches);
+    pt_streams_free(s->streams);
+    pt_image_free(s->image);
+    symbolizer_free(s->symbols);
+    addrspaces_free(s->as);
+    *s = (struct pt_source){0};
+}
+
+pid_t pt_source_thread(const struct pt_source *s, const struct pt_stream *stream, uint64_t time_ns)
+{
+    return stream->tid >= 0 ? stream->tid : pt_switches_at(s->switches, stream->cpu, time_ns);
+}
+
+pid_t pt_source_process(const struct pt_source *s, pid_t tid)
+{
+    pid_t pid = addrspaces_pid(s->as, tid);
+    return pid > 0 ? pid : tid;
+}

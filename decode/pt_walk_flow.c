@@ -1,0 +1,173 @@
+/* Along the code: from node to node by the outcomes that the trace tells. */
+#include "decode/pt_walk_priv.h"
+
+struct pt_node *walk_node_at(struct pt_walk *w, uint64_t ip)
+{
+    struct pt_node *n = pt_nodes_at(w->nodes, ip);
+    if (!n)
+        walk_lose(w, GAP_ERROR, ip, "not enough memory for the program's code");
+    return n;
+}
+
+/* ---- along a node ---- */
+
+void walk_push_return(struct pt_walk *w, uint64_t addr, struct pt_node **node)
+{
+    w->returns_top = (w->returns_top + 1) % WALK_RETURNS;
+    w->returns[w->returns_top] = (struct return_entry){addr, node};
+    if (w->returns_len < WALK_RETURNS)
+        w->returns_len++;
+}
+
+static void take_call(struct pt_walk *w, struct pt_step *s)
+{
+    uint64_t insns = w->insns + s->insns;
+    if (s->kind == PT_STEP_CALL) {
+        walk_push_return(w, s->next, &s->resumed);
+        walk_emit(w, PT_EVENT_CALL, s->next, s->fn, insns)->at_start = s->at_start;
+    } else {
+        walk_emit(w, PT_EVENT_JUMP, s->to, s->fn, insns)->at_start = s->at_start;
+    }
+}
+
+/* The first n steps, with the branches between them. */
+void walk_take_steps(struct pt_walk *w, struct pt_node *node, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct pt_step *s = &node->steps[i];
+        bool call = s->kind == PT_STEP_CALL || s->kind == PT_STEP_CALL_NEXT;
+        if (call || s->kind == PT_STEP_LEAVE) {
+            if (s->kind != PT_STEP_CALL_NEXT)
+                take_call(w, s);
+        }
+        walk_branch(w, call ? PT_BRANCH_CALL : PT_BRANCH_JUMP, s->from, s->to, PT_END_UNKNOWN);
+    }
+}
+
+/* The whole node up to its terminator has run. */
+void walk_run_node(struct pt_walk *w, struct pt_node *n)
+{
+    if (w->sink.branch) {
+        walk_take_steps(w, n, n->n_steps);
+    } else {
+        for (uint32_t i = 0; i < n->n_calls; i++)
+            take_call(w, &n->steps[n->calls[i] - n->steps]);
+    }
+    w->insns += n->insns;
+}
+
+/* Over nodes that were only cut for length. */
+bool walk_run_on(struct pt_walk *w)
+{
+    for (unsigned i = 0; w->cur->kind == PT_NODE_ON; i++) {
+        struct pt_node *n = w->cur;
+        if (i == WALK_SILENT_NODES) {
+            walk_mismatch(w);
+            return false;
+        }
+        walk_run_node(w, n);
+        if (!n->fall)
+            n->fall = walk_node_at(w, n->next);
+        if (!n->fall)
+            return false;
+        w->cur = n->fall;
+    }
+    return true;
+}
+
+static inline bool follow(struct pt_walk *w, struct pt_node **link, uint64_t ip)
+{
+    if (!*link && !(*link = walk_node_at(w, ip)))
+        return false;
+    w->cur = *link;
+    return true;
+}
+
+/* ---- outcomes ---- */
+
+static bool take_branch(struct pt_walk *w, struct pt_node *n, bool taken)
+{
+    walk_run_node(w, n);
+    if (!taken)
+        return follow(w, &n->fall, n->next);
+    if (w->sink.branch)
+        walk_branch(w, PT_BRANCH_COND, n->term, n->target, PT_END_UNKNOWN);
+    if (!follow(w, &n->taken, n->target))
+        return false;
+    if (n->leaves)
+        walk_emit(w, PT_EVENT_JUMP, n->target, w->cur->start_fn, w->insns)->at_start = w->cur->starts_fn;
+    return true;
+}
+
+static bool take_compressed_return(struct pt_walk *w, struct pt_node *n)
+{
+    if (!w->returns_len) {
+        walk_mismatch(w);
+        return false;
+    }
+    walk_run_node(w, n);
+    struct return_entry *r = &w->returns[w->returns_top];
+    w->returns_top = (w->returns_top + WALK_RETURNS - 1) % WALK_RETURNS;
+    w->returns_len--;
+    if (w->sink.branch)
+        walk_branch(w, PT_BRANCH_RETURN, n->term, r->addr, PT_END_UNKNOWN);
+    if (!follow(w, r->node, r->addr))
+        return false;
+    walk_emit(w, PT_EVENT_RETURN, r->addr, w->cur->start_fn, w->insns)->at_start = w->cur->starts_fn;
+    return true;
+}
+
+/* Spends the waiting outcomes as far as the flow needs no address. */
+void walk_take_bits(struct pt_walk *w)
+{
+    while (w->n_bits && w->state == WALK_ON) {
+        struct pt_node *n = w->cur;
+        bool bit = w->bits >> (w->n_bits - 1) & 1;
+        switch (n->kind) {
+        case PT_NODE_CONDITIONAL:
+            w->n_bits--;
+            if (!take_branch(w, n, bit))
+                return;
+            break;
+        case PT_NODE_RETURN:
+            w->n_bits--;
+            if (!bit)
+                walk_mismatch(w);
+            else if (!take_compressed_return(w, n))
+                return;
+            break;
+        case PT_NODE_ON:
+            if (!walk_run_on(w))
+                return;
+            break;
+        case PT_NODE_JUMP:
+        case PT_NODE_CALL:
+            return; /* its address comes later: the processor may put outcomes first */
+        default:
+            walk_mismatch(w);
+            return;
+        }
+    }
+}
+
+/* ---- to an address in the middle of a node ---- */
+
+/* The instruction at ip was reached and not executed. False: the code does not lead there. */
+bool walk_to(struct pt_walk *w, uint64_t ip)
+{
+    for (unsigned i = 0; i < WALK_SILENT_NODES; i++) {
+        struct pt_node *n = w->cur;
+        int steps = pt_node_steps_to(n, ip);
+        if (steps >= 0) {
+            walk_take_steps(w, n, (uint32_t)steps);
+            w->insns += steps ? n->steps[steps - 1].insns : 0;
+            return true;
+        }
+        if (n->kind != PT_NODE_ON)
+            return false;
+        walk_run_node(w, n);
+        if (!follow(w, &n->fall, n->next))
+            return false;
+    }
+    return false;
+}

@@ -1,0 +1,318 @@
+#include "lib_step.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/elf_file.h"
+#include "core/perf_writer.h"
+#include "core/step_insn.h"
+#include "core/step_recorder.h"
+#include "core/vec.h"
+#include "lib_program.h"
+
+const struct step_encoding step_encodings[] = {
+    {.name = "cyc", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true, .ret_compression = true}},
+    {.name = "mtc", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .ret_compression = true}},
+    {.name = "tsc", .packets = {.tsc = true, .ret_compression = true}},
+    {.name = "no-retcomp", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true}},
+    {.name = "long-tnt", .packets = {.tsc = true, .cyc = true, .mtc = true, .mtc_period = 3,
+                                     .ret_compression = true, .long_tnt = true}},
+    {.name = "small-psb", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                      .ret_compression = true, .psb_period = 256}},
+    {.name = "per-cpu", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                    .ret_compression = true}, .per_cpu = true},
+    {.name = "chunked", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                    .ret_compression = true}, .chunk = 4096},
+    {.name = "cut-head", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                     .ret_compression = true, .psb_period = 512}, .cut_head = 777},
+    {.name = "overflow", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                     .ret_compression = true}, .overflow_every = 501},
+    {.name = NULL},
+};
+
+/* ---- recording ---- */
+
+static void record(struct step_rec *r, uint64_t offset, unsigned windows)
+{
+    int say[2];
+    assert_int_equal(pipe(say), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct step_site site = {r->exe, offset};
+        struct step_recorder_options o = {
+            .output = r->data, .one_file = true, .ctl_fd = -1, .ack_fd = -1, .say_fd = say[1]};
+        o.tracer.pid = r->pid;
+        o.tracer.sites = &site;
+        o.tracer.n_sites = 1;
+        o.tracer.budget = 200000;
+        o.tracer.encoding = pt_encode_options_default();
+        o.tracer.truth = fopen(r->truth, "w");
+        struct err err = {0};
+        int rc = step_recorder_run(&o, &err);
+        fclose(o.tracer.truth);
+        if (rc < 0)
+            fprintf(stderr, "%s\n", err.text);
+        _exit(rc < 0);
+    }
+    close(say[1]);
+    FILE *f = fdopen(say[0], "r");
+    char line[512];
+    for (unsigned n = 0; n < windows && fgets(line, sizeof line, f);)
+        n += strstr(line, "ended: ") != NULL;
+    kill(child, SIGTERM);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    fclose(f);
+}
+
+static void keep_code(struct step_rec *r)
+{
+    char path[64], line[1024];
+    VEC(struct step_code_map) maps = {0};
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)r->pid);
+    int mem = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)r->pid);
+    FILE *f = fopen(path, "r");
+    assert_true(mem >= 0 && f);
+    while (fgets(line, sizeof line, f)) {
+        struct step_code_map m = {0};
+        uint64_t end;
+        char prot[8], name[512] = "";
+        int n = sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %511[^\n]",
+                       &m.start, &end, prot, &m.pgoff, &m.major, &m.minor, &m.ino, name);
+        if (n < 7 || prot[2] != 'x' || strcmp(name, "[vsyscall]") == 0)
+            continue;
+        m.len = end - m.start;
+        snprintf(m.path, sizeof m.path, "%s", *name ? name : "//anon");
+        m.bytes = xmalloc((size_t)m.len);
+        if (pread(mem, m.bytes, (size_t)m.len, (off_t)m.start) == (ssize_t)m.len)
+            vec_push(&maps, m);
+        else
+            free(m.bytes);
+    }
+    fclose(f);
+    close(mem);
+    r->maps = maps.data;
+    r->n_maps = maps.len;
+}
+
+static void read_truth(struct step_rec *r)
+{
+    VEC(struct step_branch) all = {0};
+    char line[256];
+    FILE *f = fopen(r->truth, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        struct step_branch b;
+        assert_int_equal(sscanf(line, "%" SCNu64 "\t%d\t%11s\t%" SCNx64 "\t%" SCNx64 "\t%" SCNx64, &b.clock,
+                                &b.tid, b.kind, &b.from, &b.to, &b.sp),
+                         6);
+        vec_push(&all, b);
+    }
+    fclose(f);
+    r->branches = all.data;
+    r->n_branches = all.len;
+}
+
+void step_rec_make(struct step_rec *r, const char *source, bool cxx, const char *flags,
+                   const char *function, unsigned windows)
+{
+    struct program p;
+    struct elf_file *f;
+    uint64_t offset;
+    const char *file = cxx ? "t.cc" : "t.c";
+    memset(r, 0, sizeof *r);
+    r->dir = program_mkdir();
+    program_write(r->dir, file, source);
+    assert_true(program_build(r->dir, file, "t", flags));
+    snprintf(r->exe, sizeof r->exe, "%s/t", r->dir);
+    snprintf(r->data, sizeof r->data, "%s/perf.data", r->dir);
+    snprintf(r->truth, sizeof r->truth, "%s/truth", r->dir);
+    assert_int_equal(elf_file_open_path(r->exe, &f, NULL), 0);
+    assert_true(elf_file_vaddr_to_offset(f, program_nm(r->dir, "t", function), &offset));
+    elf_file_free(f);
+    program_start(&p, r->dir, "./t");
+    r->pid = p.pid;
+    record(r, offset, windows);
+    keep_code(r);
+    read_truth(r);
+    close(p.in);
+    p.in = -1;
+    program_end(&p);
+}
+
+void step_rec_free(struct step_rec *r)
+{
+    for (size_t i = 0; i < r->n_maps; i++)
+        free(r->maps[i].bytes);
+    free(r->maps);
+    free(r->branches);
+    program_rmdir(r->dir);
+    memset(r, 0, sizeof *r);
+}
+
+/* ---- encoding again ---- */
+
+struct stream {
+    pid_t tid;
+    VEC(uint8_t) bytes;
+};
+
+static void append(void *arg, const uint8_t *bytes, size_t len, bool sync)
+{
+    struct stream *s = arg;
+    (void)sync;
+    for (size_t i = 0; i < len; i++)
+        vec_push(&s->bytes, bytes[i]);
+}
+
+static struct step_insn insn_at(const struct step_rec *r, uint64_t ip)
+{
+    for (size_t i = 0; i < r->n_maps; i++) {
+        const struct step_code_map *m = &r->maps[i];
+        if (ip >= m->start && ip < m->start + m->len)
+            return step_insn_decode(m->bytes + (ip - m->start), (size_t)(m->start + m->len - ip), ip);
+    }
+    return (struct step_insn){.kind = STEP_BAD};
+}
+
+/* Where the flow stands while it is told to an encoder. */
+struct teller {
+    const struct step_rec *rec;
+    const struct step_encoding *how;
+    pt_encode *enc;
+    uint64_t ip, clock, shift; /* shift: of the clock, for repetitions */
+    unsigned conditionals;
+};
+
+static void conditional(struct teller *t, bool taken, uint64_t to)
+{
+    pt_encode_conditional(t->enc, taken, t->clock);
+    if (t->how->overflow_every && ++t->conditionals % t->how->overflow_every == 0)
+        pt_encode_overflow(t->enc, to, t->clock);
+}
+
+/* Along the code to the branch b; conditionals on the way were not taken. */
+static void go_to(struct teller *t, const struct step_branch *b)
+{
+    uint64_t until = b->clock + t->shift;
+    for (unsigned i = 0; t->ip != b->from; i++) {
+        struct step_insn insn = insn_at(t->rec, t->ip);
+        if (i > 100000 || (insn.kind != STEP_PLAIN && insn.kind != STEP_CONDITIONAL))
+            fail_msg("the truth does not go from %" PRIx64 " to %" PRIx64, t->ip, b->from);
+        pt_encode_tick(t->enc, t->ip, t->clock);
+        if (t->clock + 1 < until)
+            t->clock++;
+        t->ip += insn.len;
+        if (insn.kind == STEP_CONDITIONAL)
+            conditional(t, false, t->ip);
+    }
+    pt_encode_tick(t->enc, t->ip, t->clock);
+    t->clock = until;
+}
+
+static void tell(struct teller *t, const struct step_branch *b)
+{
+    if (strcmp(b->kind, "begin") == 0) {
+        t->clock = b->clock + t->shift;
+        pt_encode_begin(t->enc, b->to, t->clock);
+        t->ip = b->to;
+        return;
+    }
+    go_to(t, b);
+    struct step_insn insn = insn_at(t->rec, b->from);
+    if (strcmp(b->kind, "async") == 0)
+        pt_encode_end_at(t->enc, b->from, t->clock);
+    else if (strcmp(b->kind, "syscall") == 0)
+        pt_encode_end(t->enc, t->clock);
+    else if (insn.kind == STEP_CONDITIONAL)
+        conditional(t, true, b->to);
+    else if (insn.kind == STEP_CALL)
+        pt_encode_direct_call(t->enc, b->from + insn.len, b->to, t->clock);
+    else if (insn.kind == STEP_CALL_INDIRECT)
+        pt_encode_indirect_call(t->enc, b->from + insn.len, b->to, t->clock);
+    else if (insn.kind == STEP_JUMP_INDIRECT)
+        pt_encode_indirect_jump(t->enc, b->to, t->clock);
+    else if (insn.kind == STEP_RETURN)
+        pt_encode_return(t->enc, b->to, t->clock);
+    t->ip = b->to;
+}
+
+static void encode_thread(const struct step_rec *r, const struct step_encoding *how, struct stream *s)
+{
+    struct teller t = {.rec = r, .how = how};
+    uint64_t length = r->branches[r->n_branches - 1].clock - r->branches[0].clock + 100;
+    t.enc = pt_encode_new(&how->packets, append, s);
+    for (unsigned k = 0; k < (how->repeat ? how->repeat : 1); k++) {
+        t.shift = k * length;
+        for (size_t i = 0; i < r->n_branches; i++)
+            if (r->branches[i].tid == s->tid)
+                tell(&t, &r->branches[i]);
+    }
+    pt_encode_flush(t.enc, t.clock);
+    assert_int_equal(pt_encode_status(t.enc, NULL), 0);
+    pt_encode_free(t.enc);
+    if (how->cut_head) {
+        assert_true(s->bytes.len > how->cut_head);
+        s->bytes.len -= how->cut_head;
+        memmove(s->bytes.data, s->bytes.data + how->cut_head, s->bytes.len);
+    }
+}
+
+static void write_sideband(const struct step_rec *r, struct perf_writer *w, struct perf_writer_id id)
+{
+    perf_writer_comm(w, id, "t", false);
+    for (size_t i = 0; i < r->n_maps; i++) {
+        const struct step_code_map *m = &r->maps[i];
+        struct perf_writer_mapping map = {.start = m->start, .len = m->len, .pgoff = m->pgoff,
+                                          .ino = m->ino, .major = m->major, .minor = m->minor,
+                                          .prot = 5, .flags = 2, .path = m->path};
+        perf_writer_mmap(w, id, &map);
+    }
+}
+
+void step_rec_encode(const struct step_rec *r, const struct step_encoding *e, const char *path)
+{
+    VEC(struct stream) streams = {0};
+    struct perf_writer *w;
+    struct perf_writer_options o = {.encoding = e->packets, .per_cpu = e->per_cpu};
+    struct perf_writer_id id = {.pid = r->pid, .tid = r->pid, .cpu = 0, .time_ns = r->branches[0].clock - 10};
+    for (size_t i = 0; i < r->n_branches; i++) {
+        size_t k = 0;
+        while (k < streams.len && streams.data[k].tid != r->branches[i].tid)
+            k++;
+        if (k == streams.len)
+            vec_push(&streams, ((struct stream){.tid = r->branches[i].tid}));
+    }
+    unlink(path);
+    assert_int_equal(perf_writer_open(&w, path, &o, NULL), 0);
+    write_sideband(r, w, id);
+    for (size_t i = 0; i < streams.len; i++) {
+        struct stream *s = &streams.data[i];
+        encode_thread(r, e, s);
+        id.tid = s->tid;
+        id.cpu = e->per_cpu ? (int)i : -1;
+        id.time_ns = r->branches[0].clock - 5;
+        perf_writer_itrace_start(w, id);
+        size_t step = e->chunk ? e->chunk : s->bytes.len;
+        for (size_t at = 0; at < s->bytes.len; at += step)
+            perf_writer_auxtrace(w, id, (uint32_t)i, at, s->bytes.data + at,
+                                 s->bytes.len - at < step ? s->bytes.len - at : step);
+        vec_free(&s->bytes);
+    }
+    vec_free(&streams);
+    assert_int_equal(perf_writer_close(w, NULL), 0);
+}
