@@ -49,9 +49,15 @@ uint64_t perf_clock_now_ns(struct perf_clock *c)
 {
     char name[16] = "";
     uint64_t time = 0;
-    if (!c || prctl(PR_GET_NAME, name) != 0 || prctl(PR_SET_NAME, name) != 0)
-        return 0;
     const struct perf_event_header *h;
+    if (!c)
+        return 0;
+    /* Another clock of the same thread writes its records into this ring too; when they have filled
+     * it, ours would be dropped. */
+    while (perf_ring_next(&c->ring, c->scratch))
+        ;
+    if (prctl(PR_GET_NAME, name) != 0 || prctl(PR_SET_NAME, name) != 0)
+        return 0;
     while ((h = perf_ring_next(&c->ring, c->scratch))) {
         /* ... pid, tid, time, id at the end of the record. */
         if (h->type == PERF_RECORD_COMM && h->size >= sizeof *h + 8 + 24)

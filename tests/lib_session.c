@@ -1,0 +1,184 @@
+#include "tests/lib_session.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+
+static size_t open_fds(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    size_t n = 0;
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static bool has_exec(void *arg)
+{
+    struct bench *b = arg;
+    char *path = xasprintf("/proc/%ld/comm", (long)b->target.pid);
+    char *comm = run_read_file(path, NULL);
+    bool yes = comm && !strcmp(comm, "target_busy\n");
+    free(comm);
+    free(path);
+    return yes;
+}
+
+void bench_set_up(struct bench *b, const char *fake_modes)
+{
+    memset(b, 0, sizeof *b);
+    char *fake = run_tool("fakeperf"), *busy = run_tool("target_busy");
+    setenv("MTUI_PERF", fake, 1);
+    setenv("FAKEPERF", fake_modes, 1);
+    b->fds = open_fds();
+    b->loop = loop_new();
+    b->tmp = run_temp_dir();
+    b->caps = xcalloc(1, sizeof *b->caps);
+    b->caps->cpus_online = 1;
+    b->version = (struct perf_version){.major = 6, .minor = 1, .text = "6.1.0"};
+    b->machine = (struct session_machine){
+        .caps = b->caps, .version = &b->version, .xdg_state_home = b->tmp, .interactive = true};
+    b->target = run_start((char *[]){busy, NULL});
+    assert_true(run_until(has_exec, b, SOON));
+    b->setup.auto_recorder = true;
+    b->setup.auto_mode = true;
+    b->setup.pids = xmalloc(sizeof(pid_t));
+    b->setup.pids[0] = b->target.pid;
+    b->setup.n_pids = 1;
+    free(fake);
+    free(busy);
+}
+
+static void on_snapshot(void *arg, const struct session_snapshot *s)
+{
+    struct bench *b = arg;
+    (void)s;
+    b->snapshots++;
+}
+
+static void on_ended(void *arg)
+{
+    struct bench *b = arg;
+    b->ends++;
+}
+
+int bench_start(struct bench *b, struct err *err)
+{
+    static const struct session_callbacks callbacks = {.snapshot = on_snapshot, .ended = on_ended};
+    *err = (struct err){0};
+    b->ends = b->snapshots = 0;
+    return session_start(&b->session, b->loop, &b->setup, &b->machine, &callbacks, b, err);
+}
+
+struct session_status bench_status(struct bench *b)
+{
+    struct session_status s;
+    session_get_status(b->session, &s);
+    return s;
+}
+
+void bench_turn(struct bench *b)
+{
+    loop_run_once(b->loop, 10000000);
+}
+
+bool bench_is_armed(void *arg)
+{
+    bench_turn(arg);
+    return bench_status(arg).state != SESSION_PREPARING;
+}
+
+bool bench_has_ended(void *arg)
+{
+    struct bench *b = arg;
+    bench_turn(b);
+    return b->ends > 0;
+}
+
+bool bench_has_snapshot(void *arg)
+{
+    struct bench *b = arg;
+    bench_turn(b);
+    return b->snapshots > 0 || b->ends > 0;
+}
+
+void bench_start_armed(struct bench *b)
+{
+    struct err err;
+    if (bench_start(b, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_true(run_until(bench_is_armed, b, SOON));
+    if (bench_status(b).state != SESSION_ARMED) {
+        for (size_t i = 0; i < session_log_count(b->session); i++)
+            print_error("%s\n", session_log_at(b->session, i).text);
+        fail_msg("not armed");
+    }
+}
+
+void bench_wait_end(struct bench *b)
+{
+    bool ended = run_until(bench_has_ended, b, SOON);
+    if (!ended || getenv("SHOW"))
+        for (size_t i = 0; i < session_log_count(b->session); i++)
+            print_message("    %s\n", session_log_at(b->session, i).text);
+    assert_true(ended);
+    assert_int_equal(b->ends, 1);
+}
+
+/* The end of every test: nothing of ours is left, and the target, when it was not killed, runs on.
+ */
+void bench_tear_down(struct bench *b, bool target_lives)
+{
+    pid_t perf = 0;
+    if (b->session) {
+        perf = bench_status(b).rec.pid;
+        session_free(b->session, TARGET_LEAVE);
+    }
+    if (perf > 0)
+        assert_int_equal(kill(perf, 0), -1);
+    loop_free(b->loop);
+    fflush(stdout);
+    if (target_lives) {
+        assert_int_equal(waitpid(b->target.pid, NULL, WNOHANG), 0);
+        run_kill(&b->target);
+    } else {
+        close(b->target.in);
+        fclose(b->target.out);
+    }
+    assert_int_equal(open_fds(), b->fds);
+    session_setup_free(&b->setup);
+    free(b->caps);
+    run_remove_tree(b->tmp);
+    free(b->tmp);
+}
+
+struct snapshot_hit *bench_read_hits(struct bench *b, size_t *n)
+{
+    struct snapshot_hit *hits;
+    size_t bad;
+    assert_int_equal(snapshot_dir_read_hits(session_dir(b->session), &hits, n, &bad, NULL), 0);
+    assert_int_equal(bad, 0);
+    return hits;
+}
+
+bool bench_is_busy(void *arg)
+{
+    bench_turn(arg);
+    return bench_status(arg).rec.snapshot_busy;
+}
+
+bool bench_is_idle(void *arg)
+{
+    bench_turn(arg);
+    return !bench_status(arg).rec.snapshot_busy;
+}
