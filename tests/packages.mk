@@ -23,7 +23,7 @@ have-check-packages:
 sudo = $(if $(filter 0,$(shell id -u)),,sudo)
 install_missing = @m="$(strip $(call missing,$(1)))"; [ -z "$$m" ] || { \
 	echo "Installing $$m: $(2)"; \
-	$(sudo) apt-get update -qq && DEBIAN_FRONTEND=noninteractive $(sudo) -E apt-get install -y -qq --no-install-recommends $$m >/dev/null; }
+	$(sudo) apt-get update -qq && $(sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$m >/dev/null; }
 
 why_build = the libraries that mtui is built with
 why_run   = perf, which does the recording
