@@ -161,6 +161,20 @@ void symbol_detail_draw(struct symbol_rows *r, const struct symbol_item *item, s
     free(full);
 }
 
+static const char *fires_at(const char *spec)
+{
+    switch (modules_spec_kind(spec)) {
+    case MODULE_SPEC_LINE:
+        return "line";
+    case MODULE_SPEC_ADDR:
+        return "address";
+    case MODULE_SPEC_NAME:
+    case MODULE_SPEC_REGEX:
+        break;
+    }
+    return "entry";
+}
+
 void trigger_pane_draw(const struct model *m, struct surface *s, struct rect area, size_t selected,
                        const struct glyphs *g)
 {
@@ -184,7 +198,7 @@ void trigger_pane_draw(const struct model *m, struct surface *s, struct rect are
             surface_put(s, row, area.col, glyph(g, GLYPH_POINTER), style);
         surface_printf(s, row, area.col + 1, 4, style, "%2zu", i + 1);
         surface_text(s, row, area.col + 5, area.cols - 5 - 9, spec, len, style);
-        surface_text(s, row, area.col + area.cols - 8, 8, at_return ? "return" : "entry", SIZE_MAX, style);
+        surface_text(s, row, area.col + area.cols - 8, 8, at_return ? "return" : fires_at(spec), SIZE_MAX, style);
     }
     if (m->triggers.len == 0 && room > 0)
         surface_text(s, area.row + 1, area.col + 1, area.cols - 1,
