@@ -17,7 +17,7 @@
 #include "core/uprobe.h"
 
 #define SIDEBAND_PAGES 2 /* holds the longest record (a mapping with a path of 4096 bytes) */
-#define HIT_PAGES_MAX  16
+#define HIT_PAGES_MAX  64
 #define SCAN_ROUNDS    8
 #define CARRIER_GONE   (-1)
 

@@ -16,6 +16,9 @@
 /* After an exec, how long the new program has to map what a trigger names. */
 #define EXEC_GRACE_NS 1000000000u
 
+/* Losses come with many hits: looked for once in so many. */
+#define HITS_TO_LOOK 1024
+
 struct entry {
     struct trigger trigger;
     struct trigger_policy policy;
@@ -49,7 +52,7 @@ struct trigger_set {
     VEC(struct process *) processes;
     int look_timer, grace_timer;
     unsigned snapshots; /* outstanding */
-    uint64_t lost_told;
+    uint64_t hits, lost_told;
 };
 
 static void say(struct trigger_set *s, char *sentence)
@@ -269,10 +272,22 @@ static bool match_call(struct trigger_set *s, struct trigger_hit *hit)
     return h->role == PROBE_RETURN && t->when.slower_than_ns == 0;
 }
 
+static void tell_lost(struct trigger_set *s)
+{
+    struct probe_stats stats;
+    probe_stats(s->probe, &stats);
+    if (stats.lost > 0 && s->lost_told == 0)
+        say(s, xasprintf("%llu hits came faster than they could be read and were lost",
+                         (unsigned long long)stats.lost));
+    s->lost_told = stats.lost;
+}
+
 static void on_hit(void *arg, const struct probe_hit *h)
 {
     struct trigger_set *s = arg;
     struct trigger_hit hit = {.probe = *h, .trigger = h->trigger};
+    if (++s->hits % HITS_TO_LOOK == 0)
+        tell_lost(s);
     if (h->trigger >= s->entries.len || !match_call(s, &hit))
         return;
     struct entry *e = &s->entries.data[h->trigger];
@@ -282,16 +297,6 @@ static void on_hit(void *arg, const struct probe_hit *h)
         s->snapshots++;
     if (hit.verdict != TRIGGER_FAST && s->callbacks.hit)
         s->callbacks.hit(s->arg, &hit);
-}
-
-static void tell_lost(struct trigger_set *s)
-{
-    struct probe_stats stats;
-    probe_stats(s->probe, &stats);
-    if (stats.lost > 0 && s->lost_told == 0)
-        say(s, xasprintf("%llu hits came faster than they could be read and were lost",
-                         (unsigned long long)stats.lost));
-    s->lost_told = stats.lost;
 }
 
 /* Looks again for what is pending (all: for everything), and arms it. */

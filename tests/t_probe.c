@@ -217,6 +217,28 @@ static void late_thread_is_covered_soon(void **state)
     }
 }
 
+/* Hundreds of threads at once: nothing of the target fails, and all are noticed. */
+static void many_threads(void **state)
+{
+    (void)state;
+    EACH_MECHANISM(m)
+    {
+        struct seen s;
+        struct victim v = victim_start("victim");
+        arm(&s, m, &v, false);
+        struct probe_stats st;
+        probe_stats(s.probe, &st);
+        assert_int_equal(victim_do(&v, s.loop, "threads 300 3"), 900);
+        settle(&s);
+        if (st.covers_births)
+            assert_int_equal(s.hits, 900);
+        assert_int_equal(s.born, 300);
+        assert_string_equal(s.trouble, "");
+        disarm(&s);
+        victim_kill(&v);
+    }
+}
+
 static void fork_works_and_children_are_followed_when_asked(void **state)
 {
     (void)state;
@@ -528,6 +550,7 @@ int main(void)
         cmocka_unit_test(counts_calls_and_registers),
         cmocka_unit_test(every_thread),
         cmocka_unit_test(late_thread_is_covered_soon),
+        cmocka_unit_test(many_threads),
         cmocka_unit_test(fork_works_and_children_are_followed_when_asked),
         cmocka_unit_test(exec_is_noticed_and_sites_can_be_set_again),
         cmocka_unit_test(first_thread_ends),

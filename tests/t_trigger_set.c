@@ -47,6 +47,15 @@ static void entry_by_name(void **state)
     victim_kill(&v);
 }
 
+static void arm_and_call(struct seen *s, struct victim *v, const char *spec, const char *command,
+                         uint64_t hits)
+{
+    seen_arm(s, v, spec, NULL);
+    victim_do(v, s->loop, command);
+    seen_settle(s);
+    assert_int_equal(s->hits, hits);
+}
+
 static void line_of_source(void **state)
 {
     (void)state;
@@ -274,6 +283,52 @@ static void kinds_of_programs(void **state)
     program_rmdir(dir);
 }
 
+/* The program imports it: its PLT stub is no place to stop, the library's function is. */
+static void imported_function(void **state)
+{
+    (void)state;
+    struct victim v = victim_start("victim");
+    struct seen s;
+    arm_and_call(&s, &v, "getppid", "libc 12", 12);
+    assert_non_null(strstr(trigger_set_where(s.set, 0), "libc.so.6!"));
+    seen_close(&s);
+    victim_kill(&v);
+}
+
+/* E2: the file is unlinked, and another one stands in its place. E1: it exists in another mount
+ * namespace only. */
+static void files_out_of_reach(void **state)
+{
+    (void)state;
+    char *dir = program_mkdir(), *built = victim_path("victim");
+    char *path = xasprintf("%s/gone", dir), *script = xasprintf("%s/inside", dir);
+    struct seen s;
+    assert_true(program_shell(dir, "cp '%s' gone && cp '%s' kept", built, built));
+    struct victim v = victim_start_path(path);
+    assert_true(program_shell(dir, "rm gone && cp /bin/true gone"));
+    arm_and_call(&s, &v, "traced@return", "call 9", 9);
+    seen_close(&s);
+    victim_kill(&v);
+
+    char *text = xasprintf("#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs none %s/mnt && "
+                           "cp %s/kept %s/mnt/v && exec %s/mnt/v'\n",
+                           dir, dir, dir, dir);
+    program_write(dir, "inside", text);
+    if (program_shell(dir, "mkdir mnt && chmod +x inside && unshare -m true")) {
+        v = victim_start_path(script);
+        arm_and_call(&s, &v, "traced@return", "threads 2 6", 12);
+        seen_close(&s);
+        victim_kill(&v);
+    } else {
+        print_message("  SKIPPED: no mount namespaces here\n");
+    }
+    free(text);
+    free(script);
+    free(path);
+    free(built);
+    program_rmdir(dir);
+}
+
 static void children_are_followed(void **state)
 {
     (void)state;
@@ -342,6 +397,8 @@ int main(void)
         cmocka_unit_test(refused_with_the_reason),
         cmocka_unit_test(kernel_function),
         cmocka_unit_test(kinds_of_programs),
+        cmocka_unit_test(imported_function),
+        cmocka_unit_test(files_out_of_reach),
         cmocka_unit_test(children_are_followed),
         cmocka_unit_test(rate_is_measured),
     };
