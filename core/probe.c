@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -269,9 +270,12 @@ static void read_record(struct probe *p, struct probe_process *proc, struct prob
         if (perf_hit_parse(h, false, &hit))
             queue_hit(p, probe_thread_site(proc, t, hit.id), &hit);
         break;
-    case PERF_RECORD_LOST:
+    case PERF_RECORD_LOST: { /* a birth may be among what was lost */
+        struct birth any = {.pid = proc->pid, .parent = proc->pid};
+        vec_push(&p->births, any);
         read_lost(p, h);
         break;
+    }
     case PERF_RECORD_FORK:
     case PERF_RECORD_EXIT:
         read_task(p, t, h);
@@ -346,6 +350,18 @@ static void notice_hangups(struct probe *p)
 
 /* ---- Following threads and children ---- */
 
+static char *read_comm(pid_t pid)
+{
+    char path[64], comm[64] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (f && fgets(comm, sizeof comm, f))
+        comm[strcspn(comm, "\n")] = '\0';
+    if (f)
+        (void)fclose(f);
+    return xstrdup(comm);
+}
+
 static void scan(struct probe *p, struct probe_process *proc)
 {
     struct err err = {0};
@@ -355,6 +371,12 @@ static void scan(struct probe *p, struct probe_process *proc)
     if (rc == 0)
         rc = probe_process_scan(&p->machine, proc, &born, &err);
     p->late_threads += (uint32_t)born;
+    if (proc->exec_missed) {
+        proc->exec_missed = false;
+        if (proc->mechanism == PROBE_HWBREAK)
+            (void)probe_process_set_sites(&p->machine, proc, NULL, 0, NULL);
+        queue_event(p, PROBE_EXEC, probe_now_ns(p), proc->pid, proc->pid, read_comm(proc->pid));
+    }
     if (rc < 0 && rc != MTUI_E_GONE)
         trouble(p, &err);
 }

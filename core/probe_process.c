@@ -98,7 +98,8 @@ static int thread_open(struct probe_machine *m, const struct probe_process *p, p
 
 /* ---- Events of sites ---- */
 
-/* The descriptor of a file, the same for each path that leads to it; −1 when it cannot be opened. */
+/* The descriptor of a file, the same for each path that leads to it; −1 when it cannot be opened.
+ */
 static int file_get(struct probe_machine *m, const char *path)
 {
     struct stat st;
@@ -224,6 +225,7 @@ static int add_thread(struct probe_machine *m, struct probe_process *p, pid_t ti
         return rc;
     }
     /* A thread that could not be armed is still watched: its children and its end matter. */
+    p->exec_missed = p->exec_missed || (tid == p->pid && p->leader_ended);
     size_t at = thread_place(p, tid);
     vec_push(&p->threads, t);
     memmove(p->threads.data + at + 1, p->threads.data + at,
@@ -437,7 +439,8 @@ static pid_t living_thread(const struct probe_process *p)
     return p->pid;
 }
 
-/* The next set of sites: those that stay (in their order, so that numbers ascend), then new ones. */
+/* The next set of sites: those that stay (in their order, so that numbers ascend), then new ones.
+ */
 static void plan(struct probe_machine *m, const struct probe_process *p, bool keep,
                  const struct probe_site *sites, size_t n, struct probe_process *next)
 {
@@ -535,10 +538,14 @@ int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct
     size_t kept = 0;
     for (size_t i = 0; i < p->threads.len; i++) {
         struct probe_thread *t = p->threads.data[i];
-        if (t->ended)
+        if (t->ended) {
+            p->leader_ended = p->leader_ended || t->tid == p->pid;
+            if (t->tid == p->carrier) /* the number may be another thread's soon */
+                p->carrier = CARRIER_GONE;
             thread_free(m, p, t);
-        else
+        } else {
             p->threads.data[kept++] = t;
+        }
     }
     p->threads.len = kept;
     size_t at = thread_place(p, p->carrier);

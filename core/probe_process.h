@@ -68,7 +68,9 @@ struct probe_process {
     bool ended;
     enum probe_mechanism mechanism; /* of the sites */
     enum probe_cover cover;
-    pid_t carrier; /* the thread that PROBE_COVER_PROCESS events are opened for */
+    bool leader_ended; /* its first thread was seen to end */
+    bool exec_missed;  /* and a new one has its number: another thread exec'ed, unwatched */
+    pid_t carrier;     /* the thread that PROBE_COVER_PROCESS events are opened for */
     VEC(struct probe_armed) sites;
     VEC(struct probe_thread *) threads; /* ascending by tid */
 };
