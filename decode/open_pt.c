@@ -27,7 +27,7 @@ struct decoder {
     struct pt_runs *runs;
     const struct pt_piece *piece;
     VEC(struct thread) threads;
-    VEC(struct pt_event) shifted;
+    VEC(struct flow_event) shifted;
     size_t last_thread; /* most runs are the last one's */
     uint64_t bytes_done, bytes_lost, losses, frequency;
     int rc;
@@ -68,11 +68,11 @@ static void note_cpu(struct decoder *d, struct thread *t, const struct pt_run *r
 }
 
 /* Without timestamps, the instructions of the pieces before count. */
-static const struct pt_event *shift(struct decoder *d, const struct thread *t, const struct pt_run *run)
+static const struct flow_event *shift(struct decoder *d, const struct thread *t, const struct pt_run *run)
 {
     d->shifted.len = 0;
     for (size_t i = 0; i < run->n; i++) {
-        struct pt_event e = run->events[i];
+        struct flow_event e = run->events[i];
         e.time += t->insns;
         if (!vec_try_push(&d->shifted, e))
             return NULL;
@@ -84,7 +84,7 @@ static int on_run(void *arg, const struct pt_run *run)
 {
     struct decoder *d = arg;
     struct thread *t = thread_of(d, run->tid);
-    const struct pt_event *events = run->events;
+    const struct flow_event *events = run->events;
     /* Another snapshot's stream: nothing goes on from one to the next. A CPU's is another stream as well. */
     if (t->stream && t->stream != run->stream && t->stream->cpu == run->stream->cpu)
         pt_stack_reset(t->stack);
@@ -103,7 +103,7 @@ static void on_begin(void *arg, const struct pt_piece *piece)
     d->rc = d->rc ? d->rc : rc;
 }
 
-static void on_events(void *arg, const struct pt_event *events, size_t n)
+static void on_events(void *arg, const struct flow_event *events, size_t n)
 {
     struct decoder *d = arg;
     if (d->rc == 0)
@@ -112,7 +112,7 @@ static void on_events(void *arg, const struct pt_event *events, size_t n)
 
 static char *describe(const struct decoder *d, const struct pt_loss *loss, pid_t tid)
 {
-    const char *where = loss->ip ? pt_image_where(d->source.image, pt_source_process(&d->source, tid),
+    const char *where = loss->ip ? code_image_where(d->source.image, pt_source_process(&d->source, tid),
                                                   loss->from_time, loss->ip)
                                  : NULL;
     if (loss->cause == GAP_NO_IMAGE)

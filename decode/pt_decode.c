@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/vec.h"
+#include "decode/pt_libipt.h"
 
 struct marked {
     enum mark_kind kind;
@@ -14,7 +15,7 @@ struct marked {
 
 /* What one piece gave. Buffers are used again. */
 struct output {
-    VEC(struct pt_event) events;
+    VEC(struct flow_event) events;
     VEC(struct pt_branch) branches;
     VEC(struct pt_loss) losses;
     VEC(struct marked) marks;
@@ -38,16 +39,17 @@ struct run {
 /* One worker's decoder, and where it writes to. */
 struct worker {
     struct run *run;
-    struct pt_view *view;
+    struct code_view *view;
     struct pt_nodes *nodes;
     struct pt_walk *walk;
+    struct pt_libipt *libipt; /* instead of walk */
     const struct pt_piece *piece;
     struct output *out; /* NULL: straight into the sink */
 };
 
 /* ---- what the decoder finds ---- */
 
-static void on_events(void *arg, const struct pt_event *events, size_t n)
+static void on_events(void *arg, const struct flow_event *events, size_t n)
 {
     struct worker *w = arg;
     struct output *o = w->out;
@@ -91,7 +93,7 @@ static bool on_code(void *arg, uint64_t time)
 {
     struct worker *w = arg;
     pid_t tid = pt_source_thread(w->run->source, w->piece->stream, time);
-    return pt_view_at(w->view, tid < 0 ? -1 : pt_source_process(w->run->source, tid), time);
+    return code_view_at(w->view, tid < 0 ? -1 : pt_source_process(w->run->source, tid), time);
 }
 
 static bool on_cancel(void *arg)
@@ -103,8 +105,8 @@ static bool on_cancel(void *arg)
 
 static void worker_begin(struct worker *w, struct run *run)
 {
-    *w = (struct worker){.run = run, .view = pt_view_new(run->source->image)};
-    struct pt_code code = pt_view_code(w->view);
+    *w = (struct worker){.run = run, .view = code_view_new(run->source->image)};
+    struct pt_code code = code_view_code(w->view);
     w->nodes = pt_nodes_new(&code);
     struct pt_walk_sinks sinks = {.events = run->sink->events ? on_events : NULL,
                                   .branch = run->sink->branches ? on_branch : NULL,
@@ -113,33 +115,53 @@ static void worker_begin(struct worker *w, struct run *run)
                                   .code_changed = on_code,
                                   .cancelled = on_cancel,
                                   .arg = w};
-    w->walk = pt_walk_new(w->nodes, &run->source->clock, &sinks);
+    if (run->options->libipt)
+        w->libipt = pt_libipt_new(w->view, w->nodes, &run->source->clock, &sinks);
+    else
+        w->walk = pt_walk_new(w->nodes, &run->source->clock, &sinks);
 }
 
 static void worker_end(struct worker *w)
 {
     pt_walk_free(w->walk);
+    pt_libipt_free(w->libipt);
     pt_nodes_free(w->nodes);
-    pt_view_free(w->view);
+    code_view_free(w->view);
 }
 
-static void decode(struct worker *w, const struct pt_piece *p)
+/* What a piece came to. */
+struct sum {
+    uint64_t insns, bytes;
+    bool no_memory;
+};
+
+static struct sum decode(struct worker *w, const struct pt_piece *p)
 {
+    const struct pt_stream *s = p->stream;
     w->piece = p;
-    pt_walk_run(w->walk, p->stream->data, p->from, p->stop, p->stream->len, p->inner);
+    if (w->libipt) {
+        int rc = pt_libipt_run(w->libipt, s->data, s->len);
+        return (struct sum){pt_libipt_insns(w->libipt), pt_libipt_bytes(w->libipt), rc < 0};
+    }
+    pt_walk_run(w->walk, s->data, p->from, p->stop, s->len, p->inner);
+    return (struct sum){pt_walk_insns(w->walk), pt_walk_bytes(w->walk), false};
 }
 
 static int run_alone(struct run *run, struct err *err)
 {
     const struct pt_decode_sink *k = run->sink;
     struct worker w;
+    bool no_memory = false;
     worker_begin(&w, run);
     for (size_t i = 0; i < run->pieces->len && !on_cancel(&w); i++) {
         k->begin(k->arg, &run->pieces->data[i]);
-        decode(&w, &run->pieces->data[i]);
-        k->end(k->arg, pt_walk_insns(w.walk), pt_walk_bytes(w.walk));
+        struct sum sum = decode(&w, &run->pieces->data[i]);
+        k->end(k->arg, sum.insns, sum.bytes);
+        no_memory |= sum.no_memory;
     }
     worker_end(&w);
+    if (no_memory)
+        return err_set(err, MTUI_E_NOMEM, "not enough memory to decode this trace");
     return open_cancelled(run->source->context) ? err_set(err, MTUI_E_CANCEL, "cancelled") : 0;
 }
 
@@ -160,9 +182,10 @@ static void *work(void *arg)
         struct output *o = w.out = &run->slots[i % run->n_slots];
         pthread_mutex_unlock(&run->lock);
         o->events.len = o->branches.len = o->losses.len = o->marks.len = 0;
-        decode(&w, &run->pieces->data[i]);
-        o->insns = pt_walk_insns(w.walk);
-        o->bytes = pt_walk_bytes(w.walk);
+        struct sum sum = decode(&w, &run->pieces->data[i]);
+        o->insns = sum.insns;
+        o->bytes = sum.bytes;
+        o->no_memory |= sum.no_memory;
         pthread_mutex_lock(&run->lock);
         o->ready = true;
         pthread_cond_broadcast(&run->changed);

@@ -15,7 +15,7 @@ struct pt_decode_options {
 /* All of them run on the caller's thread. A piece's losses may come before or after its events. */
 struct pt_decode_sink {
     void (*begin)(void *arg, const struct pt_piece *piece); /* what follows is this piece's */
-    void (*events)(void *arg, const struct pt_event *events, size_t n); /* NULL: not wanted */
+    void (*events)(void *arg, const struct flow_event *events, size_t n); /* NULL: not wanted */
     void (*branches)(void *arg, const struct pt_branch *branches, size_t n);
     void (*loss)(void *arg, const struct pt_loss *loss);
     void (*mark)(void *arg, enum mark_kind kind, uint64_t time, uint64_t value);

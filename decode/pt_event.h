@@ -33,7 +33,7 @@ enum pt_end {
     PT_END_UNKNOWN
 };
 
-struct pt_event {
+struct flow_event {
     uint64_t time;  /* ns of perf's clock, or instructions where the stream has no time */
     uint64_t addr;
     uint64_t insns; /* instructions executed before it, of this piece of the stream */

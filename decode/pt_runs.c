@@ -9,7 +9,7 @@ struct run {
     uint64_t time_ns, serial;
     pid_t tid;
     const struct pt_stream *stream;
-    VEC(struct pt_event) events;
+    VEC(struct flow_event) events;
 };
 
 /* Who is running on the CPU of a stream, at the point up to which it was decoded. */
@@ -97,7 +97,7 @@ int pt_runs_begin(struct pt_runs *r, const struct pt_piece *piece)
     return piece->stream->tid < 0 ? release(r, piece->time_ns) : 0;
 }
 
-static int keep(struct pt_runs *r, pid_t tid, const struct pt_event *events, size_t n)
+static int keep(struct pt_runs *r, pid_t tid, const struct flow_event *events, size_t n)
 {
     struct run run = {0};
     if (tid < 0) {
@@ -119,7 +119,7 @@ static int keep(struct pt_runs *r, pid_t tid, const struct pt_event *events, siz
     return 0;
 }
 
-int pt_runs_events(struct pt_runs *r, const struct pt_event *events, size_t n)
+int pt_runs_events(struct pt_runs *r, const struct flow_event *events, size_t n)
 {
     struct present *now = &r->presents.data[r->present];
     int rc = 0;

@@ -14,7 +14,7 @@
 struct pt_run {
     pid_t tid;
     const struct pt_stream *stream;
-    const struct pt_event *events;
+    const struct flow_event *events;
     size_t n;
 };
 
@@ -28,7 +28,7 @@ void pt_runs_free(struct pt_runs *r);
 
 /* Each of them: 0, MTUI_E_NOMEM, or what fn returned. */
 int pt_runs_begin(struct pt_runs *r, const struct pt_piece *piece);
-int pt_runs_events(struct pt_runs *r, const struct pt_event *events, size_t n);
+int pt_runs_events(struct pt_runs *r, const struct flow_event *events, size_t n);
 int pt_runs_finish(struct pt_runs *r);
 
 /* The thread that the present piece tells of at a time (for its gaps and marks). */

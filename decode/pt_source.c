@@ -14,7 +14,7 @@ static int read_records(struct pt_source *s, struct perf_file *f, struct err *er
                     : rec.kind == PERF_REC_COMM ? rec.u.comm.pid
                     : rec.kind == PERF_REC_FORK ? rec.u.fork.pid
                                                 : -1;
-        if ((pid > 0 && pt_image_note(s->image, pid, rec.has_time ? rec.time_ns : 0) < 0) ||
+        if ((pid > 0 && code_image_note(s->image, pid, rec.has_time ? rec.time_ns : 0) < 0) ||
             pt_switches_apply(s->switches, &rec) < 0)
             return err_set(err, MTUI_E_NOMEM, "not enough memory for the mappings");
     }
@@ -42,7 +42,7 @@ int pt_source_open(struct pt_source *s, struct open_context *c, struct perf_file
     *s = (struct pt_source){.context = c};
     s->as = addrspaces_new(c->maps);
     s->symbols = symbolizer_new(c->functions, s->as, &so);
-    s->image = pt_image_new(s->as, s->symbols, c->functions, c->maps);
+    s->image = code_image_new(s->as, s->symbols, c->functions, c->maps);
     s->streams = pt_streams_new();
     s->switches = pt_switches_new();
     perf_file_rewind(f);
@@ -57,7 +57,7 @@ void pt_source_close(struct pt_source *s)
 {
     pt_switches_free(s->switches);
     pt_streams_free(s->streams);
-    pt_image_free(s->image);
+    code_image_free(s->image);
     symbolizer_free(s->symbols);
     addrspaces_free(s->as);
     *s = (struct pt_source){0};

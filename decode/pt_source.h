@@ -5,7 +5,7 @@
 #define MTUI_DECODE_PT_SOURCE_H
 
 #include "decode/open_priv.h"
-#include "decode/pt_image.h"
+#include "decode/code_image.h"
 #include "decode/pt_streams.h"
 #include "decode/pt_switches.h"
 
@@ -13,7 +13,7 @@ struct pt_source {
     const struct open_context *context;
     struct addrspaces *as;
     struct symbolizer *symbols;
-    struct pt_image *image;
+    struct code_image *image;
     struct pt_streams *streams;
     struct pt_switches *switches;
     struct pt_clock clock;

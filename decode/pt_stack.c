@@ -35,7 +35,7 @@ struct pt_stack {
     struct frames open;
     VEC(struct frames) parked;
     bool paused; /* tracing has ended and not gone on */
-    struct pt_event pause;
+    struct flow_event pause;
     uint64_t last_ns; /* time of the last event */
     bool no_memory;
 };
@@ -207,7 +207,7 @@ static void wrap(struct pt_stack *s, uint64_t time, fn_id fn)
 }
 
 /* A return whose place no open call is waiting at. */
-static void on_strange_return(struct pt_stack *s, const struct pt_event *e)
+static void on_strange_return(struct pt_stack *s, const struct flow_event *e)
 {
     struct frame *t = top(s);
     if (t && t->kind == FRAME_SIGNAL) { /* the handler returns into the code that ends it */
@@ -236,7 +236,7 @@ static void on_strange_return(struct pt_stack *s, const struct pt_event *e)
     push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
 }
 
-static void on_return(struct pt_stack *s, const struct pt_event *e)
+static void on_return(struct pt_stack *s, const struct flow_event *e)
 {
     struct frame *t = top(s);
     if (t && t->ret == e->addr && t->kind == FRAME_CALL) {
@@ -253,7 +253,7 @@ static void on_return(struct pt_stack *s, const struct pt_event *e)
         on_strange_return(s, e);
 }
 
-static void on_jump(struct pt_stack *s, const struct pt_event *e)
+static void on_jump(struct pt_stack *s, const struct flow_event *e)
 {
     if (!e->at_start && s->open.len) {
         size_t below = find_open(s, e->fn, s->open.len - 1);
@@ -276,7 +276,7 @@ static void show_pause(struct pt_stack *s, uint64_t time)
     leave(s, time, 0);
 }
 
-static void restart(struct pt_stack *s, const struct pt_event *e)
+static void restart(struct pt_stack *s, const struct flow_event *e)
 {
     trace_builder_cut(s->b, s->thread, e->time, 0);
     s->open.len = 0;
@@ -285,14 +285,14 @@ static void restart(struct pt_stack *s, const struct pt_event *e)
 }
 
 /* True when addr is where the program goes on that stopped at the instruction `at`. */
-static bool goes_on(const struct pt_event *pause, uint64_t addr)
+static bool goes_on(const struct flow_event *pause, uint64_t addr)
 {
     if (addr == pause->addr)
         return true;
     return pause->how != PT_END_ASYNC && addr > pause->addr && addr - pause->addr <= INSN_MAX;
 }
 
-static void on_begin(struct pt_stack *s, const struct pt_event *e)
+static void on_begin(struct pt_stack *s, const struct flow_event *e)
 {
     bool paused = s->paused;
     s->paused = false;
@@ -321,7 +321,7 @@ static void on_begin(struct pt_stack *s, const struct pt_event *e)
         restart(s, e);
 }
 
-static void on_event(struct pt_stack *s, const struct pt_event *e)
+static void on_event(struct pt_stack *s, const struct flow_event *e)
 {
     switch ((enum pt_event_kind)e->kind) {
     case PT_EVENT_CALL:
@@ -352,7 +352,7 @@ static void on_event(struct pt_stack *s, const struct pt_event *e)
     }
 }
 
-int pt_stack_events(struct pt_stack *s, const struct pt_event *events, size_t n)
+int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         on_event(s, &events[i]);

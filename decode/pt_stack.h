@@ -27,7 +27,7 @@ struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct fun
 void pt_stack_free(struct pt_stack *s);
 
 /* Events in order. Negative: memory is short. */
-int pt_stack_events(struct pt_stack *s, const struct pt_event *events, size_t n);
+int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t n);
 
 /* Another program runs in the process (exec), or the recording jumps to another snapshot: nothing that
  * was open is open any more. */

@@ -43,7 +43,7 @@ void walk_lose(struct pt_walk *w, enum gap_cause cause, uint64_t ip, const char 
     if (w->state == WALK_LOST && w->lost_from)
         return;
     walk_settle(w, w->now);
-    struct pt_event *e = walk_emit(w, PT_EVENT_LOST, 0, FN_NONE, w->insns);
+    struct flow_event *e = walk_emit(w, PT_EVENT_LOST, 0, FN_NONE, w->insns);
     e->how = (uint8_t)cause;
     walk_branch(w, PT_BRANCH_ERROR, ip, 0, PT_END_UNKNOWN);
     w->loss = (struct pt_loss){.first_byte = (uint64_t)(w->at - w->data),

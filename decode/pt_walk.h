@@ -24,7 +24,7 @@
 
 struct pt_walk_sinks {
     /* Events in order, a batch at a time. */
-    void (*events)(void *arg, const struct pt_event *events, size_t n);
+    void (*events)(void *arg, const struct flow_event *events, size_t n);
     /* Optional: every branch. Makes the walk much slower. */
     void (*branch)(void *arg, const struct pt_branch *branch);
     void (*loss)(void *arg, const struct pt_loss *loss);

@@ -57,7 +57,7 @@ struct pt_walk {
     size_t n, unsettled;                  /* events in the batch; the first without its final time */
     bool cyc_in_hand;                     /* a CYC has just given the time of the next packet */
     size_t cap;
-    struct pt_event *batch;
+    struct flow_event *batch;
 };
 
 /* Streams without TSC have the count of instructions for time. */
@@ -78,12 +78,12 @@ void walk_make_room(struct pt_walk *w);
 void walk_new_time(struct pt_walk *w, bool exact_for_next);
 void walk_restart_time(struct pt_walk *w);
 
-static inline struct pt_event *walk_emit(struct pt_walk *w, enum pt_event_kind kind, uint64_t addr, fn_id fn,
+static inline struct flow_event *walk_emit(struct pt_walk *w, enum pt_event_kind kind, uint64_t addr, fn_id fn,
                              uint64_t insns)
 {
     if (__builtin_expect(w->n == w->cap, 0))
         walk_make_room(w);
-    struct pt_event *e = &w->batch[w->n++];
+    struct flow_event *e = &w->batch[w->n++];
     e->time = walk_timeless(w) ? insns : w->now;
     e->addr = addr;
     e->insns = insns;

@@ -15,7 +15,7 @@ void walk_settle(struct pt_walk *w, uint64_t now)
         now = t0;
     uint64_t passed = t0 ? now - t0 : 0, insns = w->insns - c0;
     for (size_t i = w->unsettled; i < w->n; i++) {
-        struct pt_event *e = &w->batch[i];
+        struct flow_event *e = &w->batch[i];
         uint64_t done = e->insns > c0 ? e->insns - c0 : 0;
         if (!t0 || done >= insns || !insns)
             e->time = now;
@@ -49,7 +49,7 @@ void walk_make_room(struct pt_walk *w)
     if (w->n <= w->cap / 2)
         return;
     /* A long time without a timestamp: as long as memory lasts, its events wait for their times. */
-    struct pt_event *more =
+    struct flow_event *more =
         w->cap < WALK_EVENTS_MOST ? realloc(w->batch, 2 * w->cap * sizeof *more) : NULL;
     if (more) {
         w->batch = more;

@@ -1,4 +1,4 @@
-#include "decode/pt_image.h"
+#include "decode/code_image.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct open_file { /* of a module; fd −1: no bytes */
     int fd;
 };
 
-struct pt_image {
+struct code_image {
     const struct addrspaces *as;
     struct symbolizer *symbols;
     struct functions *functions;
@@ -33,17 +33,17 @@ struct pt_image {
     VEC(struct open_file) files;
 };
 
-struct pt_view {
-    struct pt_image *img;
+struct code_view {
+    struct code_image *img;
     const struct epoch *epoch; /* NULL: nothing is known */
     pid_t pid;
     uint64_t time_ns;
 };
 
-struct pt_image *pt_image_new(const struct addrspaces *as, struct symbolizer *symbols,
+struct code_image *code_image_new(const struct addrspaces *as, struct symbolizer *symbols,
                               struct functions *functions, const struct maps_log *log)
 {
-    struct pt_image *img = xcalloc(1, sizeof *img);
+    struct code_image *img = xcalloc(1, sizeof *img);
     img->as = as;
     img->symbols = symbols;
     img->functions = functions;
@@ -52,7 +52,7 @@ struct pt_image *pt_image_new(const struct addrspaces *as, struct symbolizer *sy
     return img;
 }
 
-void pt_image_free(struct pt_image *img)
+void code_image_free(struct code_image *img)
 {
     if (!img)
         return;
@@ -69,7 +69,7 @@ void pt_image_free(struct pt_image *img)
 
 /* The epoch that holds at a time: the latest not after it, else the first (what perf found mapped at its
  * start may be stamped later than the first packets). */
-static const struct epoch *epoch_at(const struct pt_image *img, pid_t pid, uint64_t time_ns)
+static const struct epoch *epoch_at(const struct code_image *img, pid_t pid, uint64_t time_ns)
 {
     const struct epoch *first = NULL, *best = NULL;
     for (size_t i = 0; i < img->epochs.len; i++) {
@@ -84,7 +84,7 @@ static const struct epoch *epoch_at(const struct pt_image *img, pid_t pid, uint6
     return best ? best : first;
 }
 
-int pt_image_note(struct pt_image *img, pid_t pid, uint64_t time_ns)
+int code_image_note(struct code_image *img, pid_t pid, uint64_t time_ns)
 {
     uint64_t generation = addrspaces_generation(img->as, pid);
     const struct epoch *last = epoch_at(img, pid, UINT64_MAX);
@@ -111,7 +111,7 @@ int pt_image_note(struct pt_image *img, pid_t pid, uint64_t time_ns)
     return 0;
 }
 
-bool pt_image_knows(const struct pt_image *img, pid_t pid)
+bool code_image_knows(const struct code_image *img, pid_t pid)
 {
     return epoch_at(img, pid, UINT64_MAX) != NULL;
 }
@@ -129,7 +129,7 @@ static const struct addrspace_map *find_map(const struct epoch *e, uint64_t ip)
     return e && lo < e->n && ip >= e->maps[lo].start ? &e->maps[lo] : NULL;
 }
 
-const char *pt_image_where(const struct pt_image *img, pid_t pid, uint64_t time_ns, uint64_t ip)
+const char *code_image_where(const struct code_image *img, pid_t pid, uint64_t time_ns, uint64_t ip)
 {
     const struct addrspace_map *m = find_map(epoch_at(img, pid, time_ns), ip);
     return m ? addrspaces_module(img->as, m->module).path : NULL;
@@ -137,19 +137,19 @@ const char *pt_image_where(const struct pt_image *img, pid_t pid, uint64_t time_
 
 /* ---- views ---- */
 
-struct pt_view *pt_view_new(struct pt_image *img)
+struct code_view *code_view_new(struct code_image *img)
 {
-    struct pt_view *v = xcalloc(1, sizeof *v);
+    struct code_view *v = xcalloc(1, sizeof *v);
     v->img = img;
     return v;
 }
 
-void pt_view_free(struct pt_view *v)
+void code_view_free(struct code_view *v)
 {
     free(v);
 }
 
-bool pt_view_at(struct pt_view *v, pid_t pid, uint64_t time_ns)
+bool code_view_at(struct code_view *v, pid_t pid, uint64_t time_ns)
 {
     v->time_ns = time_ns;
     v->pid = pid;
@@ -159,7 +159,7 @@ bool pt_view_at(struct pt_view *v, pid_t pid, uint64_t time_ns)
     return other;
 }
 
-static int file_of(struct pt_image *img, const struct addrspace_map *map)
+static int file_of(struct code_image *img, const struct addrspace_map *map)
 {
     for (size_t i = 0; i < img->files.len; i++)
         if (img->files.data[i].module == map->module)
@@ -170,10 +170,22 @@ static int file_of(struct pt_image *img, const struct addrspace_map *map)
     return f.fd;
 }
 
+bool code_view_section(struct code_view *v, size_t i, struct code_section *out)
+{
+    if (!v->epoch || i >= v->epoch->n)
+        return false;
+    const struct addrspace_map *m = &v->epoch->maps[i];
+    pthread_mutex_lock(&v->img->lock);
+    int fd = file_of(v->img, m);
+    pthread_mutex_unlock(&v->img->lock);
+    *out = (struct code_section){m->start, m->end - m->start, m->pgoff, fd};
+    return true;
+}
+
 static size_t read_code(void *arg, uint64_t ip, uint8_t *out, size_t n)
 {
-    struct pt_view *v = arg;
-    struct pt_image *img = v->img;
+    struct code_view *v = arg;
+    struct code_image *img = v->img;
     size_t dumped = img->log ? maps_log_code_read(img->log, v->pid, v->time_ns, ip, out, n) : 0;
     if (dumped)
         return dumped;
@@ -190,7 +202,7 @@ static size_t read_code(void *arg, uint64_t ip, uint8_t *out, size_t n)
 }
 
 /* gcc moves rarely executed parts of f out into f.cold; they are the same function to a reader. */
-static fn_id join_cold_part(struct pt_image *img, fn_id fn, uint64_t *offset)
+static fn_id join_cold_part(struct code_image *img, fn_id fn, uint64_t *offset)
 {
     const struct function *f = functions_get(img->functions, fn);
     const char *cold = strstr(f->raw, ".cold");
@@ -208,8 +220,8 @@ static fn_id join_cold_part(struct pt_image *img, fn_id fn, uint64_t *offset)
 
 static fn_id function_at(void *arg, uint64_t ip, uint64_t *offset)
 {
-    struct pt_view *v = arg;
-    struct pt_image *img = v->img;
+    struct code_view *v = arg;
+    struct code_image *img = v->img;
     const struct addrspace_map *map = find_map(v->epoch, ip);
     *offset = UINT64_MAX;
     pthread_mutex_lock(&img->lock);
@@ -231,7 +243,7 @@ static fn_id function_at(void *arg, uint64_t ip, uint64_t *offset)
     return fn;
 }
 
-struct pt_code pt_view_code(struct pt_view *v)
+struct pt_code code_view_code(struct code_view *v)
 {
     return (struct pt_code){read_code, function_at, v};
 }
