@@ -20,6 +20,7 @@ struct output_cpu {
 
 struct hit_output {
     int map;
+    bool no_lost_count; /* Linux < 6.0 */
     size_t n;
     struct output_cpu *cpus;
 };
@@ -43,7 +44,13 @@ static int open_cpu(struct hit_output *o, int cpu, size_t pages, struct err *err
         .size = sizeof attr, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_BPF_OUTPUT};
     perf_event_sample_hits(&attr);
     attr.sample_type |= PERF_SAMPLE_RAW;
+    attr.read_format = o->no_lost_count ? 0 : PERF_FORMAT_LOST;
     int fd = perf_event_open(&attr, -1, cpu);
+    if (fd < 0 && errno == EINVAL && attr.read_format) {
+        o->no_lost_count = true;
+        attr.read_format = 0;
+        fd = perf_event_open(&attr, -1, cpu);
+    }
     if (fd < 0)
         return errno == ENODEV ? 0 : refused(err, errno, "opening a ring for hits");
     struct output_cpu c = {.fd = fd};
@@ -164,6 +171,18 @@ struct perf_ring *hit_output_ring(struct hit_output *o, size_t i)
 int hit_output_fd(const struct hit_output *o, size_t i)
 {
     return o->cpus[i].fd;
+}
+
+bool hit_output_lost(const struct hit_output *o, uint64_t *lost)
+{
+    uint64_t sum = 0, v[2]; /* value, lost */
+    if (o->no_lost_count)
+        return false;
+    for (size_t i = 0; i < o->n; i++)
+        if (read(o->cpus[i].fd, v, sizeof v) == sizeof v)
+            sum += v[1];
+    *lost = sum;
+    return true;
 }
 
 size_t hit_output_bytes(const struct hit_output *o)

@@ -12,6 +12,7 @@
 #ifndef MTUI_CORE_HIT_OUTPUT_H
 #define MTUI_CORE_HIT_OUTPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,9 @@ int hit_output_bind(struct hit_output *o, int event_fd, uint64_t number, struct 
 size_t hit_output_count(const struct hit_output *o);
 struct perf_ring *hit_output_ring(struct hit_output *o, size_t i);
 int hit_output_fd(const struct hit_output *o, size_t i); /* to poll */
+/* Hits that found a ring full until now; the kernel counts them since Linux 6.0. False: it does
+ * not, and PERF_RECORD_LOST in the rings must be counted. */
+bool hit_output_lost(const struct hit_output *o, uint64_t *lost);
 size_t hit_output_bytes(const struct hit_output *o);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,6 +13,7 @@
 #include "core/perf_clock.h"
 #include "core/perf_event.h"
 #include "core/probe_process.h"
+#include "core/proc_stat.h"
 #include "core/slow_close.h"
 #include "core/uprobe.h"
 
@@ -302,6 +302,7 @@ static void read_rings(struct probe *p)
 {
     const struct perf_event_header *h;
     struct perf_hit hit;
+    uint64_t lost;
     for (size_t i = 0; i < p->processes.len; i++) {
         struct probe_process *proc = p->processes.data[i];
         for (size_t k = 0; k < proc->threads.len; k++)
@@ -311,7 +312,7 @@ static void read_rings(struct probe *p)
     struct hit_output *o = p->machine.output;
     for (size_t i = 0; o && i < hit_output_count(o); i++) {
         while ((h = perf_ring_next(hit_output_ring(o, i), p->scratch))) {
-            if (h->type == PERF_RECORD_LOST)
+            if (h->type == PERF_RECORD_LOST && !hit_output_lost(o, &lost))
                 read_lost(p, h);
             if (h->type != PERF_RECORD_SAMPLE || !perf_hit_parse(h, true, &hit))
                 continue;
@@ -350,18 +351,6 @@ static void notice_hangups(struct probe *p)
 
 /* ---- Following threads and children ---- */
 
-static char *read_comm(pid_t pid)
-{
-    char path[64], comm[64] = "";
-    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    FILE *f = fopen(path, "re");
-    if (f && fgets(comm, sizeof comm, f))
-        comm[strcspn(comm, "\n")] = '\0';
-    if (f)
-        (void)fclose(f);
-    return xstrdup(comm);
-}
-
 static void scan(struct probe *p, struct probe_process *proc)
 {
     struct err err = {0};
@@ -371,12 +360,6 @@ static void scan(struct probe *p, struct probe_process *proc)
     if (rc == 0)
         rc = probe_process_scan(&p->machine, proc, &born, &err);
     p->late_threads += (uint32_t)born;
-    if (proc->exec_missed) {
-        proc->exec_missed = false;
-        if (proc->mechanism == PROBE_HWBREAK)
-            (void)probe_process_set_sites(&p->machine, proc, NULL, 0, NULL);
-        queue_event(p, PROBE_EXEC, probe_now_ns(p), proc->pid, proc->pid, read_comm(proc->pid));
-    }
     if (rc < 0 && rc != MTUI_E_GONE)
         trouble(p, &err);
 }
@@ -399,6 +382,20 @@ static void follow_child(struct probe *p, const struct birth *b)
     vec_free(&sites);
     if (rc < 0 && rc != MTUI_E_GONE)
         trouble(p, &err);
+}
+
+/* A thread that exec'ed before it was watched has left no record: the process has but one thread,
+ * with the number of a leader that is gone. */
+static void notice_missed_exec(struct probe *p, struct probe_process *proc)
+{
+    if (!proc->exec_suspected || proc->threads.len != 1)
+        return;
+    proc->exec_suspected = proc->leader_ended = false;
+    if (proc->mechanism == PROBE_HWBREAK)
+        (void)probe_process_set_sites(&p->machine, proc, NULL, 0, NULL);
+    struct proc_stat st = {0};
+    (void)proc_stat_read("/proc", proc->pid, 0, &st, NULL);
+    queue_event(p, PROBE_EXEC, probe_now_ns(p), proc->pid, proc->pid, xstrdup(st.comm));
 }
 
 static void handle_births(struct probe *p)
@@ -428,6 +425,7 @@ static void handle_ends(struct probe *p)
             if (probe_process_sweep(&p->machine, proc, &err) < 0)
                 trouble(p, &err);
         }
+        notice_missed_exec(p, proc);
         if (proc->threads.len == 0) {
             proc->ended = true;
             queue_event(p, PROBE_PROCESS_ENDED, probe_now_ns(p), proc->pid, proc->pid, NULL);
@@ -571,7 +569,10 @@ void probe_stats(const struct probe *p, struct probe_stats *out)
 {
     struct probe_stats s = {.hits = p->hits, .lost = p->lost, .late_threads = p->late_threads};
     struct hit_output *o = p->machine.output;
+    uint64_t lost = 0;
     if (o) {
+        if (hit_output_lost(o, &lost))
+            s.lost += lost;
         s.ring_bytes = hit_output_bytes(o);
         s.events = (uint32_t)hit_output_count(o);
         s.covers_births = true;

@@ -225,7 +225,7 @@ static int add_thread(struct probe_machine *m, struct probe_process *p, pid_t ti
         return rc;
     }
     /* A thread that could not be armed is still watched: its children and its end matter. */
-    p->exec_missed = p->exec_missed || (tid == p->pid && p->leader_ended);
+    p->exec_suspected = p->exec_suspected || (tid == p->pid && p->leader_ended);
     size_t at = thread_place(p, tid);
     vec_push(&p->threads, t);
     memmove(p->threads.data + at + 1, p->threads.data + at,
@@ -539,8 +539,10 @@ int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct
     for (size_t i = 0; i < p->threads.len; i++) {
         struct probe_thread *t = p->threads.data[i];
         if (t->ended) {
-            p->leader_ended = p->leader_ended || t->tid == p->pid;
-            if (t->tid == p->carrier) /* the number may be another thread's soon */
+            p->leader_ended = p->leader_ended || (t->tid == p->pid && !t->replaced);
+            /* Its number may be another thread's soon; one that was replaced has lost it already.
+             */
+            if (t->tid == p->carrier && !t->replaced)
                 p->carrier = CARRIER_GONE;
             thread_free(m, p, t);
         } else {
@@ -563,11 +565,12 @@ void probe_process_exec(struct probe_machine *m, struct probe_process *p, struct
 {
     for (size_t i = 0; i < p->threads.len; i++)
         if (p->threads.data[i] != t)
-            p->threads.data[i]->ended = true;
+            p->threads.data[i]->ended = p->threads.data[i]->replaced = true;
     /* The leader that ended had the number that this thread has now. */
     if (p->carrier)
         p->carrier = p->carrier == t->tid ? tid : CARRIER_GONE;
     t->tid = tid;
+    p->leader_ended = p->exec_suspected = false;
     if (p->mechanism == PROBE_HWBREAK) /* addresses mean nothing in the new program */
         (void)probe_process_set_sites(m, p, NULL, 0, NULL);
 }

@@ -58,7 +58,8 @@ struct probe_thread_event {
 struct probe_thread {
     pid_t tid;
     bool ended;
-    int fd; /* the dummy that owns the ring */
+    bool replaced; /* ended by another thread's exec */
+    int fd;        /* the dummy that owns the ring */
     struct perf_ring ring;
     VEC(struct probe_thread_event) events; /* ascending by id */
 };
@@ -68,9 +69,10 @@ struct probe_process {
     bool ended;
     enum probe_mechanism mechanism; /* of the sites */
     enum probe_cover cover;
-    bool leader_ended; /* its first thread was seen to end */
-    bool exec_missed;  /* and a new one has its number: another thread exec'ed, unwatched */
-    pid_t carrier;     /* the thread that PROBE_COVER_PROCESS events are opened for */
+    bool leader_ended;   /* its first thread was seen to end */
+    bool exec_suspected; /* and a new one has its number: another thread exec'ed, which its own
+                          * record will tell, unless it was not watched */
+    pid_t carrier;       /* the thread that PROBE_COVER_PROCESS events are opened for */
     VEC(struct probe_armed) sites;
     VEC(struct probe_thread *) threads; /* ascending by tid */
 };
