@@ -15,6 +15,7 @@ bindir  = $(prefix)/bin
 mandir  = $(prefix)/share/man/man1
 datadir = $(prefix)/share/mtui
 V      ?= 0
+jobs    = -j$(shell nproc 2>/dev/null || echo 1)
 Q       = $(if $(filter 1,$(V)),,@)
 
 VERSION := 0.1.0
@@ -103,21 +104,21 @@ tests: $(BUILD)/mtui $(tests) $(test_tools) $(test_tools_cc)
 
 # Every test: MTUI_BUILD tells them where the binaries are. T=name runs only tests matching name.
 check: deps-check
-	$(Q)$(MAKE) --no-print-directory WERROR=1 tests
+	$(Q)$(MAKE) $(jobs) --no-print-directory WERROR=1 tests
 	$(Q)MTUI_BUILD=$(abspath $(BUILD)) tests/run.sh $(T)
 
 # Also without a terminal: then the demo runs in batch and prints its function table.
 demo: deps-build
-	$(Q)$(MAKE) --no-print-directory mtui
+	$(Q)$(MAKE) $(jobs) --no-print-directory mtui
 	$(Q)./mtui demo
 
 golden: deps-check
-	$(Q)$(MAKE) --no-print-directory WERROR=1 tests
+	$(Q)$(MAKE) $(jobs) --no-print-directory WERROR=1 tests
 	$(Q)MTUI_GOLDEN=update MTUI_BUILD=$(abspath $(BUILD)) tests/run.sh $(T)
 
 # Every benchmark, one after the other, so that each has the machine to itself. T=name for one.
 bench: deps-check
-	$(Q)$(MAKE) --no-print-directory CONFIG=release run-benches
+	$(Q)$(MAKE) $(jobs) --no-print-directory CONFIG=release run-benches
 run-benches: tests $(benches)
 	$(Q)for b in $(benches); do case $$b in *"$(T)"*) echo "== $${b##*/}"; \
 		MTUI_BUILD=$(abspath $(BUILD)) $$b || exit 1;; esac; done
@@ -126,7 +127,7 @@ run-benches: tests $(benches)
 # seeds of a target lie in tests/fixtures/fuzz_NAME/. Objects of our own are seeds for ELF.
 FUZZ_SECONDS ?= 60
 fuzz: deps-build
-	$(Q)$(MAKE) --no-print-directory CC=clang CXX=clang++ CONFIG=fuzz run-fuzzers
+	$(Q)$(MAKE) $(jobs) --no-print-directory CC=clang CXX=clang++ CONFIG=fuzz run-fuzzers
 run-fuzzers: $(fuzzers)
 	$(Q)for f in $(fuzzers); do case $$f in *"$(T)"*) echo "== $${f##*/}"; \
 		corpus=$(BUILD)/corpus/$${f##*/}; mkdir -p $$corpus; \
