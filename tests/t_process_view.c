@@ -161,6 +161,52 @@ static void chooses_a_target(void **state)
     assert_string_equal(f->m->want.screen, "symbols");
 }
 
+static void select_by(struct fixture *f, const char *filter)
+{
+    view_process.action(f->view, ACT_FILTER, filter);
+    draw(f);
+}
+
+static void marks_outlive_the_filter_and_are_taken_together(void **state)
+{
+    struct fixture *f = *state;
+    char text[200];
+    select_by(f, "902");
+    view_process.action(f->view, ACT_MARK, NULL);
+    select_by(f, "4711");
+    view_process.action(f->view, ACT_MARK, NULL);
+    view_process.action(f->view, ACT_RELOAD, NULL);
+    view_process.status(f->view, text, sizeof text);
+    assert_non_null(strstr(text, "2 processes marked"));
+    view_process.action(f->view, ACT_TO_RECORD, NULL);
+    assert_string_equal(f->m->want.screen, "record");
+    assert_int_equal(f->m->target.pid, 4711); /* selected and marked: the first */
+    assert_int_equal(f->m->more_targets.len, 1);
+    assert_int_equal(f->m->more_targets.data[0].pid, 902);
+    assert_string_equal(f->m->more_targets.data[0].comm, "dbserver");
+
+    view_process.action(f->view, ACT_MARK, NULL); /* takes 4711's mark away */
+    view_process.action(f->view, ACT_TO_RECORD, NULL);
+    assert_int_equal(f->m->target.pid, 902); /* only it is marked, although another is selected */
+    assert_int_equal(f->m->more_targets.len, 0);
+}
+
+static void marks_of_the_dead_are_forgotten(void **state)
+{
+    struct fixture *f = *state;
+    char dir[160], text[200];
+    select_by(f, "902");
+    view_process.action(f->view, ACT_MARK, NULL);
+    static const char *const files[] = {"/stat", "/status", "/cmdline", ""};
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(dir, sizeof dir, "%s/902%s", f->root, files[i]);
+        assert_int_equal(remove(dir), 0);
+    }
+    view_process.action(f->view, ACT_RELOAD, NULL);
+    view_process.status(f->view, text, sizeof text);
+    assert_null(strstr(text, "marked"));
+}
+
 static void refuses_what_cannot_be_traced(void **state)
 {
     struct fixture *f = *state;
@@ -181,6 +227,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_control_byte_gets_through, setup, teardown),
         cmocka_unit_test_setup_teardown(filters, setup, teardown),
         cmocka_unit_test_setup_teardown(chooses_a_target, setup, teardown),
+        cmocka_unit_test_setup_teardown(marks_outlive_the_filter_and_are_taken_together, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(marks_of_the_dead_are_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(refuses_what_cannot_be_traced, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,7 @@ void model_free(struct model *m)
     for (size_t i = 0; i < m->triggers.len; i++)
         free(m->triggers.data[i]);
     vec_free(&m->triggers);
+    vec_free(&m->more_targets);
     free(m->want.screen);
     free(m->want.question);
     free(m->want.prompt);
@@ -55,11 +56,23 @@ void model_redraw(struct model *m)
     m->dirty = true;
 }
 
+static struct model_target target_of(pid_t pid, uint64_t start_time, const char *comm)
+{
+    struct model_target t = {.pid = pid, .start_time = pid ? start_time : 0};
+    snprintf(t.comm, sizeof t.comm, "%s", pid && comm ? comm : "");
+    return t;
+}
+
 void model_set_target(struct model *m, pid_t pid, uint64_t start_time, const char *comm)
 {
-    m->target.pid = pid;
-    m->target.start_time = pid ? start_time : 0;
-    snprintf(m->target.comm, sizeof m->target.comm, "%s", pid && comm ? comm : "");
+    m->target = target_of(pid, start_time, comm);
+    m->more_targets.len = 0;
+    model_changed(m, MODEL_TARGET);
+}
+
+void model_add_target(struct model *m, pid_t pid, uint64_t start_time, const char *comm)
+{
+    vec_push(&m->more_targets, target_of(pid, start_time, comm));
     model_changed(m, MODEL_TARGET);
 }
 

@@ -79,6 +79,7 @@ struct model {
     const struct session_setup *preset;
 
     struct model_target target;
+    VEC(struct model_target) more_targets; /* recorded together with target; empty when that is 0 */
     VEC(char *) triggers;     /* in the grammar of `-t`: SYMBOL, SYMBOL@return, FILE:LINE, … */
     struct session *session;  /* the recording in progress, or NULL; owned by who set it */
     bool recording;           /* true from start to stop: quitting asks, S snaps */
@@ -117,8 +118,10 @@ void model_changed(struct model *m, enum model_change what);
 /* The screen needs a redraw (cheap; the app draws at most 60 times a second). */
 void model_redraw(struct model *m);
 
-/* pid 0 takes the choice away. Chosen triggers stay. */
+/* The one process to trace; pid 0 takes the choice away. Chosen triggers stay. */
 void model_set_target(struct model *m, pid_t pid, uint64_t start_time, const char *comm);
+/* One more, besides the one set before. */
+void model_add_target(struct model *m, pid_t pid, uint64_t start_time, const char *comm);
 
 /* Adds a trigger unless it is there already; returns its index. */
 size_t model_add_trigger(struct model *m, const char *spec);

@@ -9,6 +9,7 @@
 #include "core/fmt.h"
 #include "core/loop.h"
 #include "core/proc.h"
+#include "core/vec.h"
 #include "tui/list.h"
 #include "tui/model.h"
 #include "tui/process_detail.h"
@@ -62,15 +63,32 @@ static void describe(struct process_view *v)
 static void rearrange(struct process_view *v)
 {
     process_rows_update(v->rows, list_sort_column(v->list), list_sort_inverted(v->list));
-    list_refresh(v->list, true);
+    list_refresh(v->list, false);
     describe(v);
     model_redraw(v->m);
+}
+
+/* Marks outlive a filter that hides their process, but not the process. */
+static void forget_marks_of_the_dead(struct process_view *v)
+{
+    VEC(uint64_t) alive = {0};
+    size_t n = list_mark_count(v->list) ? proc_table_count(v->table) : 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t id = process_identity(proc_table_at(v->table, i));
+        if (list_is_marked(v->list, id))
+            vec_push(&alive, id);
+    }
+    list_clear_marks(v->list);
+    for (size_t i = 0; i < alive.len; i++)
+        list_set_mark(v->list, alive.data[i], true);
+    vec_free(&alive);
 }
 
 static void refresh(struct process_view *v)
 {
     v->trouble.code = 0;
     proc_table_refresh(v->table, loop_now_ns(v->m->loop), &v->trouble);
+    forget_marks_of_the_dead(v);
     rearrange(v);
 }
 
@@ -179,19 +197,44 @@ static void draw(void *view, struct surface *s, struct rect r)
 
 /* ---- actions ---- */
 
-/* Takes the selected process as the target; false, with the reason said, when it cannot be traced. */
+static bool can_be_traced(struct process_view *v, const struct proc *p)
+{
+    char reason[200];
+    if (p->trace == PROC_TRACE_OK)
+        return true;
+    proc_trace_reason(p, reason, sizeof reason);
+    model_warn(v->m, "process %d: %s", (int)p->stat.pid, reason);
+    return false;
+}
+
+static bool is_marked(const struct process_view *v, const struct proc *p)
+{
+    return list_is_marked(v->list, process_identity(p));
+}
+
+/* The marked processes, or without marks the selected one, become the targets; the selected one comes
+ * first when it is among them. False, with the reason said, when one of them cannot be traced. */
 static bool choose(struct process_view *v)
 {
-    const struct proc *p = selected(v);
-    if (!p)
-        return false;
-    if (p->trace != PROC_TRACE_OK) {
-        char reason[200];
-        proc_trace_reason(p, reason, sizeof reason);
-        model_warn(v->m, "process %d: %s", (int)p->stat.pid, reason);
-        return false;
+    const struct proc *first = selected(v);
+    size_t n = list_mark_count(v->list) ? proc_table_count(v->table) : 0;
+    for (size_t i = n; i-- > 0;) {
+        const struct proc *p = proc_table_at(v->table, i);
+        if (!is_marked(v, p))
+            continue;
+        if (!can_be_traced(v, p))
+            return false;
+        if (!first || !is_marked(v, first))
+            first = p;
     }
-    model_set_target(v->m, p->stat.pid, p->stat.start_ticks, p->stat.comm);
+    if (!first || !can_be_traced(v, first))
+        return false;
+    model_set_target(v->m, first->stat.pid, first->stat.start_ticks, first->stat.comm);
+    for (size_t i = 0; i < n; i++) {
+        const struct proc *p = proc_table_at(v->table, i);
+        if (p->stat.pid != first->stat.pid && is_marked(v, p))
+            model_add_target(v->m, p->stat.pid, p->stat.start_ticks, p->stat.comm);
+    }
     return true;
 }
 
@@ -367,8 +410,8 @@ static void status(void *view, char *out, size_t size)
                      fmt_duration(every, settings_number(v->m->settings, SET_REFRESH)),
                      v->paused ? " (paused)" : "");
     if (marked && n > 0 && (size_t)n < size)
-        snprintf(out + n, size - (size_t)n, "   %zu process%s marked", marked,
-                 marked == 1 ? "" : "es");
+        snprintf(out + n, size - (size_t)n, "   %zu process%s marked: Enter and r take %s", marked,
+                 marked == 1 ? "" : "es", marked == 1 ? "it" : "them all");
 }
 
 static void state(void *view, char *out, size_t size)

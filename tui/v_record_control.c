@@ -22,9 +22,12 @@ void v_record_effective_setup(const struct record *r, struct session_setup *out)
 {
     session_setup_copy(out, &r->setup);
     if (!out->argv && !out->n_pids && r->m->target.pid) {
-        out->pids = xmalloc(sizeof *out->pids);
+        size_t more = r->m->more_targets.len;
+        out->pids = xmalloc((1 + more) * sizeof *out->pids);
         out->pids[0] = r->m->target.pid;
-        out->n_pids = 1;
+        for (size_t i = 0; i < more; i++)
+            out->pids[1 + i] = r->m->more_targets.data[i].pid;
+        out->n_pids = 1 + more;
     }
     for (size_t i = 0; i < r->m->triggers.len; i++)
         session_setup_add_trigger(out, r->m->triggers.data[i]);
@@ -131,14 +134,25 @@ void v_record_free_session(struct record *r)
     r->status = (struct session_status){0};
 }
 
-/* The pid that was chosen may be another process by now. */
-static bool target_is_same(struct record *r)
+/* A pid that was chosen may be another process by now. */
+static bool target_is_same(const struct model_target *t)
 {
     struct proc_stat stat;
-    if (r->setup.argv || r->setup.n_pids || !r->m->target.start_time)
-        return true;
-    return proc_stat_read("/proc", r->m->target.pid, 0, &stat, NULL) == 0 &&
-           stat.start_ticks == r->m->target.start_time;
+    return !t->start_time || (proc_stat_read("/proc", t->pid, 0, &stat, NULL) == 0 &&
+                              stat.start_ticks == t->start_time);
+}
+
+/* The first chosen process that is gone, or 0. */
+static pid_t gone_target(const struct record *r)
+{
+    if (r->setup.argv || r->setup.n_pids)
+        return 0;
+    if (!target_is_same(&r->m->target))
+        return r->m->target.pid;
+    for (size_t i = 0; i < r->m->more_targets.len; i++)
+        if (!target_is_same(&r->m->more_targets.data[i]))
+            return r->m->more_targets.data[i].pid;
+    return 0;
 }
 
 void v_record_start(struct record *r)
@@ -157,8 +171,9 @@ void v_record_start(struct record *r)
         r->version_known = true;
     r->machine.caps = r->m->caps;
     r->machine.version = r->version_known ? &r->version : NULL;
-    if (!target_is_same(r)) {
-        model_error(r->m, "process %ld has ended; choose another", (long)r->m->target.pid);
+    pid_t gone = gone_target(r);
+    if (gone) {
+        model_error(r->m, "process %ld has ended; choose another", (long)gone);
         return;
     }
     v_record_free_session(r);

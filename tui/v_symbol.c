@@ -320,8 +320,11 @@ static void status(void *view, char *out, size_t size)
 static void state(void *view, char *out, size_t size)
 {
     const struct model *m = ((struct symbol_view *)view)->m;
+    char more[32] = "";
+    if (m->more_targets.len)
+        snprintf(more, sizeof more, " +%zu", m->more_targets.len);
     if (m->target.pid)
-        snprintf(out, size, "%d %s", (int)m->target.pid, m->target.comm);
+        snprintf(out, size, "%d %s%s", (int)m->target.pid, m->target.comm, more);
 }
 
 static int condition(void *view, const char *name, const char *arg)
