@@ -34,7 +34,8 @@ struct pt_stack {
     fn_id syscall_fn, untraced_fn;
     struct frames open;
     VEC(struct frames) parked;
-    bool paused; /* tracing has ended and not gone on */
+    bool switched; /* not everything since the last cut happened on this stack */
+    bool paused;   /* tracing has ended and not gone on */
     struct flow_event pause;
     uint64_t last_ns; /* time of the last event */
     bool no_memory;
@@ -55,6 +56,7 @@ struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct fun
 
 static void forget_parked(struct pt_stack *s)
 {
+    s->switched = false;
     for (size_t i = 0; i < s->parked.len; i++)
         free(s->parked.data[i].data);
     s->parked.len = 0;
@@ -126,6 +128,7 @@ static void replace_top(struct pt_stack *s, uint64_t time, fn_id fn, unsigned fl
 
 static void park(struct pt_stack *s, uint64_t time)
 {
+    s->switched = true;
     if (!s->open.len)
         return;
     for (size_t i = 0; i < s->open.len; i++)
@@ -138,49 +141,65 @@ static void park(struct pt_stack *s, uint64_t time)
     s->open = (struct frames){0};
 }
 
-/* Takes up the parked stack whose innermost call returns to addr; that call is over. */
+/* The frame whose call returns to addr, counted from the outermost; SIZE_MAX: none. */
+static size_t find_call(const struct frames *f, uint64_t addr)
+{
+    for (size_t i = f->len; i > 0; i--)
+        if (f->data[i - 1].kind != FRAME_ROOT && f->data[i - 1].kind != FRAME_SIGNAL &&
+            f->data[i - 1].ret == addr)
+            return i - 1;
+    return SIZE_MAX;
+}
+
+/* Takes up a parked stack in which a call returns to addr; that call is over. Those that wait for just
+ * that come first, of several the one that has waited longest: fibres take turns. */
 static bool unpark(struct pt_stack *s, uint64_t time, uint64_t addr)
 {
-    for (size_t i = s->parked.len; i > 0; i--) {
-        struct frames f = s->parked.data[i - 1];
-        const struct frame *inner = &f.data[f.len - 1];
-        if (inner->kind != FRAME_CALL || inner->ret != addr)
+    size_t found = SIZE_MAX, frame = SIZE_MAX;
+    for (size_t i = 0; i < s->parked.len; i++) {
+        const struct frames *f = &s->parked.data[i];
+        size_t at = find_call(f, addr);
+        if (at == SIZE_MAX || (found != SIZE_MAX && at != f->len - 1))
             continue;
-        vec_remove(&s->parked, i - 1);
-        park(s, time);
-        f.len--;
-        s->open = f;
-        for (size_t k = 0; k < f.len; k++)
-            enter(s, time, f.data[k].fn, 0);
-        return true;
+        found = i;
+        frame = at;
+        if (at == f->len - 1)
+            break;
     }
-    return false;
+    if (found == SIZE_MAX)
+        return false;
+    struct frames f = s->parked.data[found];
+    vec_remove(&s->parked, found);
+    park(s, time);
+    f.len = frame;
+    s->open = f;
+    for (size_t k = 0; k < f.len; k++)
+        enter(s, time, f.data[k].fn, 0);
+    return true;
 }
 
 /* ---- finding frames ---- */
-
-static size_t find_return(const struct pt_stack *s, uint64_t addr)
-{
-    for (size_t i = s->open.len; i > 0; i--) {
-        const struct frame *f = &s->open.data[i - 1];
-        if ((f->kind == FRAME_CALL || f->kind == FRAME_INNER) && f->ret == addr)
-            return i - 1;
-    }
-    return SIZE_MAX;
-}
 
 static bool known(const struct pt_stack *s, fn_id fn)
 {
     return functions_get(s->functions, fn)->kind != FN_UNKNOWN;
 }
 
-/* The innermost open frame of a function below `below`, or SIZE_MAX. */
+/* Its caller never runs again: the exception goes on to a frame further out (Itanium C++ ABI, exception
+ * handling, 1.6.3). */
+static bool is_unwind_resume(const struct pt_stack *s, fn_id fn)
+{
+    return strcmp(functions_get(s->functions, fn)->raw, "_Unwind_Resume") == 0;
+}
+
+/* The innermost open frame of a function below `below` that can go on, or SIZE_MAX. */
 static size_t find_open(const struct pt_stack *s, fn_id fn, size_t below)
 {
     if (!known(s, fn))
         return SIZE_MAX;
     for (size_t i = below; i > 0; i--)
-        if (s->open.data[i - 1].fn == fn)
+        if (s->open.data[i - 1].fn == fn &&
+            (i == s->open.len || !is_unwind_resume(s, s->open.data[i].fn)))
             return i - 1;
     return SIZE_MAX;
 }
@@ -200,6 +219,10 @@ static size_t find_signal(const struct pt_stack *s, uint64_t addr)
 
 static void wrap(struct pt_stack *s, uint64_t time, fn_id fn)
 {
+    if (s->switched) { /* it was around its own calls, not around the other stacks' */
+        push(s, time, FRAME_ROOT, fn, 0, SPAN_INFERRED_START);
+        return;
+    }
     struct frame f = {.fn = fn, .kind = FRAME_ROOT};
     if (!vec_try_push(&s->open, f) ||
         trace_builder_wrap(s->b, s->thread, time, fn) < 0)
@@ -232,7 +255,6 @@ static void on_strange_return(struct pt_stack *s, const struct flow_event *e)
         return;
     }
     park(s, e->time);
-    trace_builder_cut(s->b, s->thread, e->time, 0);
     push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
 }
 
@@ -244,7 +266,7 @@ static void on_return(struct pt_stack *s, const struct flow_event *e)
         leave(s, e->time, 0);
         return;
     }
-    size_t at = find_return(s, e->addr);
+    size_t at = find_call(&s->open, e->addr);
     if (at == SIZE_MAX)
         at = find_signal(s, e->addr);
     if (at != SIZE_MAX)
@@ -303,7 +325,7 @@ static void on_begin(struct pt_stack *s, const struct flow_event *e)
     show_pause(s, e->time);
     if (goes_on(&s->pause, e->addr))
         return;
-    size_t at = s->pause.how == PT_END_RETURN ? find_return(s, e->addr) : SIZE_MAX;
+    size_t at = s->pause.how == PT_END_RETURN ? find_call(&s->open, e->addr) : SIZE_MAX;
     if (at == SIZE_MAX)
         at = find_signal(s, e->addr);
     if (at != SIZE_MAX) {

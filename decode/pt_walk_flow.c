@@ -101,11 +101,11 @@ static bool take_branch(struct pt_walk *w, struct pt_node *n, bool taken)
 
 static bool take_compressed_return(struct pt_walk *w, struct pt_node *n)
 {
+    walk_run_node(w, n); /* its own calls are what it may return from */
     if (!w->returns_len) {
         walk_mismatch(w);
         return false;
     }
-    walk_run_node(w, n);
     struct return_entry *r = &w->returns[w->returns_top];
     w->returns_top = (w->returns_top + WALK_RETURNS - 1) % WALK_RETURNS;
     w->returns_len--;
