@@ -258,9 +258,24 @@ static void on_strange_return(struct pt_stack *s, const struct flow_event *e)
     push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
 }
 
+/* Functions that leave by another stack than they were called on: fibres that call them at the same
+ * place cannot be told apart by the address they return to. */
+static bool switches_stacks(const struct pt_stack *s, fn_id fn)
+{
+    static const char *const names[] = {"swapcontext",   "__swapcontext", "setcontext",
+                                        "__setcontext", "jump_fcontext", "ontop_fcontext"};
+    const char *raw = functions_get(s->functions, fn)->raw;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(raw, names[i]) == 0)
+            return true;
+    return false;
+}
+
 static void on_return(struct pt_stack *s, const struct flow_event *e)
 {
     struct frame *t = top(s);
+    if (t && s->parked.len && switches_stacks(s, t->fn) && unpark(s, e->time, e->addr))
+        return;
     if (t && t->ret == e->addr && t->kind == FRAME_CALL) {
         s->open.len--;
         leave(s, e->time, 0);
