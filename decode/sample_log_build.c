@@ -15,6 +15,7 @@
 struct builder {
     struct sample_log *log;
     struct trace_builder *b;
+    const struct functions *functions;
     struct samples *samples;
     struct sample_log_account *account;
     VEC(fn_id) stack;
@@ -66,6 +67,21 @@ static uint64_t measure_period(struct sample_log *l)
     return median == 0 || (samples < MIN_DISTANCES && expected) ? expected : median;
 }
 
+/* Where code keeps no frame pointers, the chain runs through what lies on the stack and gives addresses
+ * without a name by the dozen. On a timeline one frame says the same. */
+static void join_unknown(struct builder *w)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < w->stack.len; i++) {
+        fn_id fn = w->stack.data[i];
+        if (kept && fn == w->stack.data[kept - 1] &&
+            functions_get(w->functions, fn)->kind == FN_UNKNOWN)
+            continue;
+        w->stack.data[kept++] = fn;
+    }
+    w->stack.len = kept;
+}
+
 static int put_sample(struct builder *w, const struct sample_event *e, const struct sample_thread *t)
 {
     w->stack.len = 0;
@@ -80,6 +96,7 @@ static int put_sample(struct builder *w, const struct sample_event *e, const str
         w->stack.data[i] = w->stack.data[--j];
         w->stack.data[j] = fn;
     }
+    join_unknown(w);
     return samples_stack(w->samples, t->pid, t->tid, e->cpu, e->time_ns, w->stack.data,
                          w->stack.len);
 }
@@ -235,7 +252,7 @@ int sample_log_build(struct sample_log *l, struct trace_builder *b, struct funct
 {
     struct sample_log_account a = {0};
     size_t nthreads = sample_log_thread_count(l);
-    struct builder w = {.log = l, .b = b, .account = &a};
+    struct builder w = {.log = l, .b = b, .functions = f, .account = &a};
     w.forked_ns = malloc((nthreads + 1) * sizeof *w.forked_ns);
     w.seen = calloc(nthreads + 1, sizeof *w.seen);
     int rc = w.forked_ns && w.seen ? sample_log_sort(l) : MTUI_E_NOMEM;

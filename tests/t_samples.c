@@ -498,6 +498,41 @@ static void random_streams(void **state)
     free(cpu_ns);
 }
 
+/* A chain through code without frame pointers: unknown frames by the dozen are one on the timeline;
+ * recursion of a known function stays, and so do unknown frames apart from each other. */
+static void unknown_frames_are_one(void **state)
+{
+    (void)state;
+    struct functions *f = functions_new();
+    fn_id u = functions_intern(f, "m", "[unknown]", "[unknown]", 0, FN_UNKNOWN);
+    fn_id a = functions_intern(f, "m", "a", "a", 0, FN_USER);
+    const fn_id chain[] = {u, u, u, a, a, u, u};
+    struct sample_log *l = sample_log_new();
+    sample_log_add_event(l, "cpu-clock", true, 0);
+    uint32_t th = sample_log_thread(l, 4, 5);
+    stack_id id;
+    assert_int_equal(sample_log_stack(l, chain, 7, &id), 0);
+    assert_int_equal(stack_tree_count(sample_log_stacks(l)), 7); /* kept as they were recorded */
+    for (uint64_t t = 100; t < 150; t += 10) {
+        struct sample_event e = sample(th, t, id);
+        assert_int_equal(sample_log_add(l, &e), 0);
+    }
+    struct trace_builder *b = trace_builder_new(f);
+    struct sample_log_account acc;
+    struct trace *t = NULL;
+    assert_int_equal(sample_log_build(l, b, f, &acc, NULL), 0);
+    assert_int_equal(trace_builder_finish(b, &t, NULL), 0);
+    trace_builder_free(b);
+    const fn_id want[] = {u, a, a, u};
+    assert_int_equal(trace_thread(t, 0)->depths, 4);
+    for (size_t d = 0; d < 4; d++) {
+        size_t n;
+        assert_int_equal(trace_row(t, 0, d, &n)->fn, want[d]);
+    }
+    trace_free(t);
+    sample_log_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -517,6 +552,7 @@ int main(void)
         cmocka_unit_test(migrations_are_marks),
         cmocka_unit_test(the_period_is_the_median_of_cpu_time),
         cmocka_unit_test(the_log_sorts_and_separates_files),
+        cmocka_unit_test(unknown_frames_are_one),
         cmocka_unit_test(random_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
