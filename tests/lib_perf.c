@@ -97,7 +97,7 @@ bool lib_perf_works(void)
 {
     int status;
     char *dir = lib_mkdtemp();
-    free(lib_run(&status, NULL, "%s record -q -e cpu-clock -o %s/p true 2>/dev/null", lib_perf(), dir));
+    free(lib_run(&status, NULL, "%s record -q -N -e cpu-clock -o %s/p true 2>/dev/null", lib_perf(), dir));
     lib_rmdir(dir);
     return status == 0;
 }

@@ -250,7 +250,7 @@ static char *record(const char *options)
     static int n;
     int status;
     char *path = xasprintf("%s/%d.data", dir, n++);
-    free(lib_run(&status, NULL, "%s record -q -e cpu-clock -F 5000 -o %s %s -- %s 5 2>/dev/null",
+    free(lib_run(&status, NULL, "%s record -q -N -e cpu-clock -F 5000 -o %s %s -- %s 5 2>/dev/null",
                  lib_perf(), path, options, lib_tool("forker")));
     if (status != 0) {
         free(path);
@@ -297,7 +297,7 @@ static void pipe_layout(void **state)
         skip();
     int status;
     char *path = xasprintf("%s/pipe.data", dir);
-    free(lib_run(&status, NULL, "%s record -q -g -e cpu-clock -F 5000 -o - -- %s 5 2>/dev/null >%s",
+    free(lib_run(&status, NULL, "%s record -q -N -g -e cpu-clock -F 5000 -o - -- %s 5 2>/dev/null >%s",
                  lib_perf(), lib_tool("forker"), path));
     struct perf_file *f = NULL, *g = NULL;
     char *text = lib_run(&status, NULL, "%s script -D -i - <%s 2>/dev/null", lib_perf(), path);

@@ -254,7 +254,7 @@ static char *record(const char *options, const char *command)
     static int n;
     int status;
     char *path = xasprintf("%s/%d.data", dir, n++);
-    free(lib_run(&status, NULL, "%s record -q -e cpu-clock -F 5000 -o %s %s -- %s 2>/dev/null", lib_perf(),
+    free(lib_run(&status, NULL, "%s record -q -N -e cpu-clock -F 5000 -o %s %s -- %s 2>/dev/null", lib_perf(),
                  path, options, command));
     assert_int_equal(status, 0);
     return path;
@@ -359,7 +359,7 @@ static void dead_target(void **state)
     assert_true(run_until(runs_program, &(struct started){target.pid, tool}, 20));
     maps_writer_capture(writer, target.pid, 0, "arm");
     assert_true(maps_writer_flush(writer, 20000000000u));
-    free(lib_run(NULL, NULL, "%s record -q -e cpu-clock -F 2000 --overwrite -o %s -p %d 2>/dev/null",
+    free(lib_run(NULL, NULL, "%s record -q -N -e cpu-clock -F 2000 --overwrite -o %s -p %d 2>/dev/null",
                  lib_perf(), path, (int)target.pid)); /* until the target ends */
     run_finish(&target);
     maps_writer_free(writer);
