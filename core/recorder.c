@@ -266,10 +266,18 @@ static void on_line(void *arg, const char *line, size_t len)
 {
     struct recorder *r = arg;
     char suffix[64];
+    struct step_message m;
+    if (r->kind == PLAN_STEP && step_message_parse(line, len, &m)) {
+        if (m.kind == STEP_MESSAGE_WINDOW)
+            r->window = m;
+        if (r->events.step)
+            r->events.step(r->events.arg, &m);
+        return;
+    }
     bool fresh = tail_add(r->tail, line, len);
     const char *text = tail_count(r->tail) ? tail_line(r->tail, tail_count(r->tail) - 1) : "";
     if (fresh)
-        recorder_log(r, "perf: %s", text);
+        recorder_log(r, "%s: %s", r->kind == PLAN_STEP ? "step" : "perf", text);
     int complaint = fresh ? perf_message_find(text) : -1;
     if (complaint >= 0 && (r->complaint < 0 || complaint < r->complaint))
         r->complaint = complaint;
@@ -458,6 +466,11 @@ int recorder_snapshot(struct recorder *r, const char *reason, struct err *err)
             err, MTUI_E_NOTSUP,
             "no snapshot: in %s mode there is one file, written when the recording stops",
             plan_mode_name(r->mode));
+    if (r->kind == PLAN_STEP && r->snap.stage == SNAP_SENT && !r->snap.given_up) {
+        recorder_log(r, "snapshot  asked for again: the window in progress ends");
+        recorder_queue(r, CONTROL_SNAPSHOT, false);
+        return 0;
+    }
     if (r->snap.stage != SNAP_NONE)
         return err_set(err, MTUI_E_BUSY,
                        r->snap.given_up ? "no snapshot: perf still writes the one that was "

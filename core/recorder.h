@@ -26,6 +26,7 @@
 #include "core/err.h"
 #include "core/loop.h"
 #include "core/plan.h"
+#include "core/step_message.h"
 
 struct recorder;
 
@@ -58,6 +59,8 @@ struct recorder_events {
     void (*state)(void *arg, enum recorder_state state);
     void (*log)(void *arg, const char *line); /* for the Log pane and session log, no time stamp */
     void (*snapshot)(void *arg, const struct recorder_snapshot *s);
+    /* `step` only: what the recorder says of hits and of its clock (core/step_message.h). */
+    void (*step)(void *arg, const struct step_message *m);
     /* The outstanding snapshot came to nothing (given up, nothing written, the child died). */
     void (*snapshot_failed)(void *arg, const char *reason, const char *sentence);
     /* Last call of all: every file is in place. ok: by our request or by the target's end. */
@@ -85,6 +88,7 @@ void recorder_free(struct recorder *r);
 /* Requests. Each returns 0 when it was accepted; what comes of it arrives by callback.
  * MTUI_E_STATE: not now (the sentence says why), MTUI_E_BUSY: one is outstanding already,
  * MTUI_E_NOTSUP: this mode or mechanism has no such thing, MTUI_E_GONE: the child has ended. */
+/* With `step`, while the snapshot of a window in progress is outstanding: ends that window now. */
 int recorder_snapshot(struct recorder *r, const char *reason, struct err *err);
 int recorder_enable(struct recorder *r, struct err *err);
 int recorder_disable(struct recorder *r, struct err *err);
@@ -121,6 +125,10 @@ struct recorder_status {
     uint64_t heartbeats_ns[RECORDER_HEARTBEATS]; /* time each ping took, oldest first; UINT64_MAX:
                                                     late */
     size_t n_heartbeats;
+
+    pid_t step_tid;             /* `step`: a thread that is being stepped; 0: none */
+    uint64_t step_instructions; /* of its window so far */
+    uint64_t step_wall_ns;
 
     bool snapshot_busy;
     const char *snapshot_reason;

@@ -89,6 +89,7 @@ struct recorder {
     int complaint; /* perf_message_find's number, -1 for none */
     bool was_ready;
     bool ping_asked;           /* by the user: worth a line in the log */
+    struct step_message window; /* `step`: the last word about a window in progress */
     struct control_stats acks; /* kept when the control is gone */
 
     /* what was last sent, for the screen */

@@ -91,6 +91,11 @@ void recorder_get_status(const struct recorder *r, struct recorder_status *s)
     for (size_t i = 0; i < n; i++)
         s->heartbeats_ns[i] = r->heartbeats_ns[(r->n_heartbeats - n + i) % RECORDER_HEARTBEATS];
     s->n_heartbeats = n;
+    if (!r->child_ended) {
+        s->step_tid = r->window.tid;
+        s->step_instructions = r->window.instructions;
+        s->step_wall_ns = r->window.wall_ns;
+    }
     if (r->snap.stage != SNAP_NONE && !r->snap.given_up) {
         s->snapshot_busy = true;
         s->snapshot_reason = r->snap.reason;

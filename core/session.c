@@ -141,12 +141,19 @@ static int arm_triggers(struct session *s, struct err *err)
     struct trigger_set_options options = {
         .probe.children = s->setup.children,
         .may_pend = s->setup.argv != NULL,
+        .handed_over = s->recorder == PLAN_STEP && s->setup.argv,
         .executable = s->setup.argv ? target_executable(s->targets.data[0]) : NULL,
     };
     s->triggers = trigger_set_new(s->loop, &options, &session_trigger_callbacks, s);
     for (size_t i = 0; i < s->setup.n_triggers; i++) {
         struct trigger t;
         int rc = trigger_parse(&t, s->setup.triggers[i], &s->setup.when, err);
+        if (rc == 0 && s->recorder == PLAN_STEP && t.at_return) {
+            trigger_fini(&t);
+            rc = err_set(err, MTUI_E_NOTSUP,
+                         "step follows a call from its beginning: name %s without @return",
+                         s->setup.triggers[i]);
+        }
         if (rc < 0)
             return rc;
         trigger_set_add(s->triggers, &t);
@@ -171,6 +178,8 @@ static int start_recorder(struct session *s, struct record_plan *plan, const pid
     events.arg = s;
     plan->pids = pids;
     plan->n_pids = s->targets.len;
+    if (s->recorder == PLAN_STEP)
+        return session_start_step(s, plan, &events, err);
     struct recorder_options options = {
         .plan = plan,
         .version = s->machine.version,
@@ -182,9 +191,8 @@ static int start_recorder(struct session *s, struct record_plan *plan, const pid
 static int check_perf(struct session *s, struct err *err)
 {
     const struct capability *perf = &s->machine.caps->line[CAP_PERF];
-    if (s->recorder == PLAN_STEP)
-        return err_set(err, MTUI_E_NOTSUP,
-                       "this build of mtui has no step recorder; use -r sample");
+    if (s->recorder == PLAN_STEP) /* is its own recorder */
+        return 0;
     if (!s->machine.version)
         return err_set(err, MTUI_E_NOENT, "perf cannot be used: %s%s%s",
                        perf->reason[0] ? perf->reason : "it is not there",
@@ -270,6 +278,8 @@ static void become_armed(struct session *s)
     s->state = SESSION_ARMED;
     s->armed_ns = loop_now_ns(s->loop);
     trigger_set_snapshot_done(s->triggers);
+    if (s->recorder == PLAN_STEP && s->setup.n_triggers)
+        trigger_set_hand_over(s->triggers);
     if (s->setup.duration_ns)
         s->duration_timer =
             loop_add_timer(s->loop, s->armed_ns + s->setup.duration_ns, stop_after_duration, s);
@@ -420,14 +430,19 @@ int session_snapshot(struct session *s, struct err *err)
     if (rc < 0)
         return rc;
     uint64_t now = perf_clock_now_ns(s->clock);
+    bool steps_calls = s->recorder == PLAN_STEP && s->setup.n_triggers;
+    if (steps_calls && !s->firing)
+        return err_set(err, MTUI_E_STATE,
+                       "nothing is being stepped: the next hit of the trigger makes a snapshot");
     rc = recorder_snapshot(s->rec, s->key, err);
-    if (rc < 0)
+    if (rc < 0 || steps_calls) /* the window in progress ends; its snapshot is on its way */
         return rc;
     trigger_set_snapshot_begin(s->triggers);
     s->firing = true;
     s->requested_perf_ns = now;
+    s->pending_perf_ns = 0;
     s->pending = (struct session_hit){
-        .hit = {.time_ns = now, .trigger = s->key},
+        .hit = {.time_ns = s->recorder == PLAN_STEP ? 0 : now, .trigger = s->key},
         .unix_ns = session_unix_now(),
         .verdict = TRIGGER_FIRE,
     };
@@ -477,6 +492,10 @@ int session_disarm(struct session *s, struct err *err)
         return rc;
     if (s->setup.n_triggers == 0)
         return err_set(err, MTUI_E_STATE, "no trigger is armed");
+    if (s->recorder == PLAN_STEP) /* the recorder holds the places */
+        rc = s->disarmed ? recorder_enable(s->rec, err) : recorder_disable(s->rec, err);
+    if (rc < 0)
+        return rc;
     s->disarmed = !s->disarmed;
     session_log(s, SESSION_INFO, s->disarmed ? "triggers disarmed" : "triggers armed again");
     return 0;

@@ -77,6 +77,7 @@ struct session_machine {
     const struct perf_version *version; /* NULL: there is no perf that works */
     const char *xdg_state_home, *home; /* for the root of recordings; NULL: not set */
     bool interactive;                  /* someone can press keys */
+    const char *program;               /* of mtui, which is the recorder `step`; NULL: this one */
 };
 
 /* Starts. The setup is copied. Refused at once: options that make no sense together, a target that is

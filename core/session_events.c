@@ -81,14 +81,16 @@ const struct recorder_events session_recorder_events = {
     .snapshot = on_snapshot,
     .snapshot_failed = on_snapshot_failed,
     .ended = on_ended,
+    .step = session_on_step,
 };
 
 /* ---- Triggers ---- */
 
-static void fire(struct session *s, const struct session_hit *hit)
+void session_fire(struct session *s, const struct session_hit *hit, uint64_t perf_ns)
 {
     struct err err;
     s->requested_perf_ns = perf_clock_now_ns(s->clock);
+    s->pending_perf_ns = perf_ns;
     s->pending = *hit;
     s->firing = true;
     int rc = recorder_snapshot(s->rec, hit->hit.trigger, &err);
@@ -106,7 +108,8 @@ static void fire(struct session *s, const struct session_hit *hit)
 static void on_hit(void *arg, const struct trigger_hit *t)
 {
     struct session *s = arg;
-    if (s->state != SESSION_ARMED || s->disarmed || t->trigger >= s->setup.n_triggers) {
+    /* Of a recorder that steps, the stops decide; the probes only measured the rate. */
+    if (s->state != SESSION_ARMED || s->disarmed || s->recorder == PLAN_STEP || t->trigger >= s->setup.n_triggers) {
         /* It began a snapshot that will not be asked for. */
         if (t->verdict == TRIGGER_FIRE && s->state != SESSION_PREPARING)
             trigger_set_snapshot_done(s->triggers);
@@ -128,7 +131,7 @@ static void on_hit(void *arg, const struct trigger_hit *t)
     if (t->verdict != TRIGGER_FAST)
         session_note_hit(s, &hit);
     if (t->verdict == TRIGGER_FIRE) {
-        fire(s, &hit);
+        session_fire(s, &hit, t->probe.time_ns);
     } else {
         s->counted++;
         session_write_hit(s, &hit);
@@ -163,6 +166,7 @@ const struct trigger_set_callbacks session_trigger_callbacks = {
     .hit = on_hit,
     .message = on_message,
     .event = on_event,
+    .sites = session_hand_sites,
 };
 
 /* ---- Target ---- */

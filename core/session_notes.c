@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/fmt.h"
 #include "core/proc_stat.h"
+#include "core/step_thread.h"
 #include "core/utf8.h"
 
 #define CAPTURE_INTERVAL_NS 50000000u /* between two captures that nobody waits for */
@@ -134,9 +135,9 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
         snap.tid = s->pending.hit.tid;
         snap.time_ns = s->pending.hit.time_ns;
         snap.unix_ns = s->pending.unix_ns;
-        if (snap.tid && s->requested_perf_ns > snap.time_ns && r->sent_ns >= r->requested_ns) {
+        if (snap.tid && s->requested_perf_ns > s->pending_perf_ns && r->sent_ns >= r->requested_ns) {
             snap.hit_to_command_ns =
-                s->requested_perf_ns - snap.time_ns + (r->sent_ns - r->requested_ns);
+                s->requested_perf_ns - s->pending_perf_ns + (r->sent_ns - r->requested_ns);
             s->hit_to_command_ns = snap.hit_to_command_ns;
         }
         session_write_hit(s, &s->pending);
@@ -212,7 +213,7 @@ void session_fill_info(struct session *s)
                              ? (s->setup.freq_hz ? s->setup.freq_hz : PLAN_DEFAULT_FREQ_HZ)
                              : 0;
     info->start_unix_ns = (uint64_t)s->started_unix_ns;
-    info->start_ns = s->anchor_perf_ns;
+    info->start_ns = s->recorder == PLAN_STEP ? STEP_CLOCK_START : s->anchor_perf_ns;
     for (size_t i = 0; i < s->setup.n_triggers; i++) {
         info->triggers = xrealloc(info->triggers, (info->ntriggers + 1) * sizeof *info->triggers);
         info->triggers[info->ntriggers++] = xstrdup(s->setup.triggers[i]);
@@ -221,6 +222,13 @@ void session_fill_info(struct session *s)
 }
 
 /* ---- Captures of mappings ---- */
+
+/* On a clock of instructions the moment of a capture has no time: its mappings hold from the beginning,
+ * and the recording itself says when each was made. */
+static uint64_t capture_time(const struct session *s, uint64_t perf_ns)
+{
+    return s->recorder == PLAN_STEP ? 0 : perf_ns;
+}
 
 static void capture_due(void *arg)
 {
@@ -240,6 +248,7 @@ void session_capture(struct session *s, pid_t pid, uint64_t time_ns, const char 
     uint64_t now = loop_now_ns(s->loop);
     if (!s->maps)
         return;
+    time_ns = capture_time(s, time_ns);
     if (!s->maps_timer && now >= s->last_capture_ns + CAPTURE_INTERVAL_NS) {
         maps_writer_capture(s->maps, pid, time_ns, reason);
         s->last_capture_ns = now;
@@ -256,6 +265,7 @@ void session_capture(struct session *s, pid_t pid, uint64_t time_ns, const char 
 
 void session_capture_all(struct session *s, uint64_t time_ns, const char *reason)
 {
+    time_ns = capture_time(s, time_ns);
     for (size_t i = 0; s->maps && i < s->targets.len; i++)
         maps_writer_capture(s->maps, target_pid(s->targets.data[i]), time_ns, reason);
 }

@@ -58,6 +58,7 @@ struct session {
     bool firing;                  /* a snapshot is outstanding; pending is what caused it */
     struct session_hit pending;
     uint64_t requested_perf_ns;
+    uint64_t pending_perf_ns;     /* of the hit, on perf's clock whatever the recording's is */
     uint64_t hits, fired, counted;
     uint64_t hit_lines;
     uint64_t hit_to_command_ns;
@@ -88,6 +89,17 @@ void session_begin_stop(struct session *s, const char *sentence);
 void session_on_recorder_ready(struct session *s);
 /* The recorder is done, or there will be none: ENDED or FAILED follows in the next round. */
 void session_finish_later(struct session *s, bool ok, const char *sentence);
+
+/* session_step.c */
+/* Starts the recorder that steps. */
+int session_start_step(struct session *s, const struct record_plan *plan,
+                       const struct recorder_events *events, struct err *err);
+/* The places of the triggers have changed: the recorder gets the new list. */
+void session_hand_sites(void *session);
+void session_on_step(void *session, const struct step_message *m);
+
+/* session_events.c */
+void session_fire(struct session *s, const struct session_hit *hit, uint64_t perf_ns);
 
 /* session_notes.c */
 int64_t session_unix_now(void);

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/control.h"
+#include "core/step_args.h"
 
 /* Stands for the pid of a program that does not run yet, in a command that is only shown. */
 #define NO_PID INT_MAX
@@ -158,6 +159,16 @@ static void name_the_pid(struct plan_argv *argv)
             memcpy(argv->data[i], "PID", 4);
 }
 
+static int step_argv(const struct session_setup *s, const struct record_plan *plan,
+                     struct plan_argv *argv, struct err *err)
+{
+    struct step_args_extra extra = {.program = "mtui",
+                                    .at_sites = s->n_triggers > 0,
+                                    .from_exec = s->argv != NULL,
+                                    .when = &s->when};
+    return step_args_build(plan, &extra, argv, err);
+}
+
 int session_setup_command(const struct session_setup *s, const struct capabilities *caps,
                           const struct perf_version *version, bool interactive, char **out,
                           struct err *err)
@@ -172,7 +183,9 @@ int session_setup_command(const struct session_setup *s, const struct capabiliti
     if (rc == 0)
         rc = control_select(&plan, version, &row, err);
     if (rc == 0)
-        rc = plan_perf_argv(&plan, version, &caps->intel_pt, &row, &argv, err);
+        rc = plan.recorder == PLAN_STEP
+                 ? step_argv(s, &plan, &argv, err)
+                 : plan_perf_argv(&plan, version, &caps->intel_pt, &row, &argv, err);
     if (rc == 0) {
         name_the_pid(&argv);
         *out = plan_format_command(&argv);

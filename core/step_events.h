@@ -18,8 +18,10 @@
 #define STEP_TRAP_PERF 6
 
 struct step_site {
-    char *path; /* the mapped file, as this process can open it */
+    char *path;       /* the mapped file, as this process can open it */
     uint64_t offset;
+    uint32_t trigger; /* the caller's number */
+    bool is_entry;    /* a function begins here: there is a return to wait for */
 };
 
 /* What a stop by step_events_arm_clock carries instead of the number of a site. */

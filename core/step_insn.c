@@ -2,13 +2,18 @@
 
 #include <Zydis/Zydis.h>
 
-/* Instructions through which a program asks the kernel; traps (int3, into, ud2) are faults, not
- * branches of its own. */
+/* Instructions through which a program asks the kernel. */
 static bool is_system_call(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands)
 {
     if (insn->mnemonic == ZYDIS_MNEMONIC_INT)
         return operands[0].imm.value.u == 0x80;
     return insn->mnemonic == ZYDIS_MNEMONIC_SYSCALL || insn->mnemonic == ZYDIS_MNEMONIC_SYSENTER;
+}
+
+/* Far branches into the kernel that are executed, unlike faults (ud2, hlt), which are not. */
+static bool is_trap(const ZydisDecodedInstruction *insn)
+{
+    return insn->mnemonic == ZYDIS_MNEMONIC_INT3 || insn->mnemonic == ZYDIS_MNEMONIC_INT1;
 }
 
 static enum step_kind kind_of(const ZydisDecodedInstruction *insn, bool immediate)
@@ -41,7 +46,9 @@ struct step_insn step_insn_decode(const uint8_t *bytes, size_t n, uint64_t ip)
         return out;
     bool immediate =
         insn.operand_count_visible > 0 && operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
-    out.kind = is_system_call(&insn, operands) ? STEP_SYSCALL : kind_of(&insn, immediate);
+    out.kind = is_system_call(&insn, operands) ? STEP_SYSCALL
+               : is_trap(&insn)                ? STEP_TRAP
+                                               : kind_of(&insn, immediate);
     out.len = insn.length;
     out.pushes_flags =
         insn.mnemonic == ZYDIS_MNEMONIC_PUSHF || insn.mnemonic == ZYDIS_MNEMONIC_PUSHFQ;

@@ -17,6 +17,7 @@ enum step_kind {
     STEP_CALL_INDIRECT,
     STEP_RETURN,
     STEP_SYSCALL, /* syscall, sysenter, int 0x80 */
+    STEP_TRAP,    /* int3, int1: a signal instead of a successor */
     STEP_BAD      /* no instruction */
 };
 

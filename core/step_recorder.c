@@ -5,46 +5,52 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/fmt.h"
+#include "core/perf_clock.h"
 #include "core/step_file.h"
-#include "core/utf8.h"
+#include "core/step_message.h"
+#include "core/step_say.h"
+#include "core/step_sites.h"
 #include "core/vec.h"
 
 #define STEPS_BETWEEN_LOOKS 256 /* stops handled between two looks at the control pipe: about 10 ms */
+#define LOOK_US             100000 /* and a look is taken at least that often, whatever the target does */
+#define UNASKED_NS          2000000000u /* a call that was stepped waits that long to be asked for */
 
 struct recorder {
     const struct step_recorder_options *opt;
     struct step_tracer *tracer;
+    struct step_say *say;
+    struct perf_clock *clock;
+    FILE *anchors;
     int signal_fd;
     char line[64];
     size_t line_len;
-    bool wanted;            /* a snapshot was asked for and is not written yet */
-    bool stopping, failed;
+    VEC(struct step_site) sites;
+    VEC(struct trigger_policy) policies; /* by trigger */
+    bool wanted;                         /* a snapshot was asked for and is not written yet */
+    bool fired;                          /* a hit was reported whose call is not written yet */
+    uint64_t fired_until_ns;             /* when it is over and nobody asks; wall clock */
+    bool stopping, failed, progressed;
+    uint64_t unsaid; /* hits that were not reported */
     unsigned dumps;
     struct err failure;
     VEC(struct step_packets) done; /* windows that no file has yet */
 };
 
-static void say(const struct recorder *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(const struct recorder *r, const char *fmt, ...)
+static void tell(struct recorder *r, const struct step_message *m)
 {
-    char raw[700], line[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(raw, sizeof raw, fmt, ap);
-    va_end(ap);
-    size_t n = utf8_escape(line, sizeof line - 1, raw, strlen(raw));
-    line[n++] = '\n';
-    ssize_t w = write(r->opt->say_fd, line, n);
-    (void)w; /* nobody listens any more: the pipe's end ends us by the control descriptor */
+    char text[STEP_MESSAGE_MAX];
+    step_message_format(m, text);
+    if (!step_say_line(r->say, m->kind == STEP_MESSAGE_AT, "%s", text))
+        r->unsaid++;
 }
 
 /* ---- files ---- */
@@ -63,7 +69,7 @@ static void take(void *arg, const struct step_window *w)
     if (step_packets_take(&p, w))
         vec_push(&r->done, p);
     else
-        say(r, "no memory to keep the window of thread %d", (int)w->tid);
+        step_say_line(r->say, true, "no memory to keep the window of thread %d", (int)w->tid);
 }
 
 static bool write_file(struct recorder *r, const char *path)
@@ -72,7 +78,7 @@ static bool write_file(struct recorder *r, const char *path)
     int rc = step_file_write(path, r->opt->tracer.pid, &r->opt->tracer.encoding,
                              step_tracer_sideband(r->tracer), r->done.data, r->done.len, &err);
     if (rc < 0) {
-        say(r, "%s", err.text);
+        step_say_line(r->say, true, "%s", err.text);
         r->failure = err;
         r->failed = true;
     }
@@ -83,48 +89,140 @@ static bool write_file(struct recorder *r, const char *path)
 static void write_snapshot(struct recorder *r)
 {
     char *path = xasprintf("%s.%u", r->opt->output, ++r->dumps);
-    r->wanted = false;
+    r->wanted = r->fired = false;
+    tell(r, &(struct step_message){.kind = STEP_MESSAGE_AT,
+                                   .clock = step_tracer_clock(r->tracer),
+                                   .perf_ns = perf_clock_now_ns(r->clock)});
     if (write_file(r, path))
-        say(r, "[ perf record: Dump %s ]", path);
+        step_say_line(r->say, true, "[ perf record: Dump %s ]", path);
     free(path);
 }
 
-/* A snapshot is due when it was asked for and there is something that will not grow any more; without
- * sites, whatever has been stepped so far. */
+/* A snapshot is due when it was asked for and there is something that will not grow any more; when
+ * everything is stepped, whatever has been stepped so far. */
 static void snapshot_if_due(struct recorder *r)
 {
     if (!r->wanted || r->opt->one_file)
         return;
-    if (!r->opt->tracer.n_sites && !r->done.len)
+    if (!r->opt->tracer.at_sites)
         step_tracer_each_window(r->tracer, take, r);
     if (r->done.len)
         write_snapshot(r);
 }
 
+/* Threads that came and went leave their packets: the newest of a ring's size are kept. */
+static void trim_done(struct recorder *r)
+{
+    size_t keep = r->opt->tracer.ring_bytes, bytes = 0, first = r->done.len;
+    while (first > 0 && bytes < keep)
+        bytes += r->done.data[--first].len;
+    for (size_t i = 0; i < first; i++)
+        step_packets_free(&r->done.data[i]);
+    memmove(r->done.data, r->done.data + first, (r->done.len - first) * sizeof *r->done.data);
+    r->done.len -= first;
+}
+
+static void anchor(struct recorder *r, uint64_t clock, pid_t tid, const char *what, uint64_t wall_ns)
+{
+    if (r->anchors)
+        fprintf(r->anchors, "%" PRIu64 "\t%" PRIu64 "\t%d\t%s\t%" PRIu64 "\n", clock,
+                perf_clock_now_ns(r->clock), (int)tid, what, wall_ns);
+}
+
 /* ---- what the tracer reports ---- */
 
-static void on_hit(void *arg, pid_t tid, size_t site, uint64_t clock)
+/* From a hit that fires to the file with its call, other hits are busy; in one file there is room for
+ * all of them. */
+static bool is_busy(const struct recorder *r)
+{
+    if (r->opt->one_file)
+        return false;
+    return r->wanted || (r->fired && (step_tracer_stepping(r->tracer) ||
+                                      step_tracer_wall_ns() < r->fired_until_ns));
+}
+
+static bool on_hit(void *arg, const struct step_hit *hit)
 {
     struct recorder *r = arg;
-    say(r, "stepping thread %d from site %zu at instruction %" PRIu64, (int)tid, site,
-        clock - STEP_CLOCK_START);
+    uint32_t trigger = r->sites.data[hit->site].trigger;
+    uint64_t now = perf_clock_now_ns(r->clock);
+    while (r->policies.len <= trigger) {
+        struct trigger_policy p;
+        trigger_policy_init(&p, &r->opt->when, now);
+        vec_push(&r->policies, p);
+    }
+    struct step_message m = {.kind = STEP_MESSAGE_HIT,
+                             .tid = hit->tid,
+                             .trigger = trigger,
+                             .address = hit->address,
+                             .arg1 = hit->arg1,
+                             .arg2 = hit->arg2,
+                             .clock = hit->clock,
+                             .perf_ns = now};
+    m.verdict = trigger_policy_hit(&r->policies.data[trigger], now, false, 0, is_busy(r));
+    tell(r, &m);
+    if (m.verdict != TRIGGER_FIRE)
+        return false;
+    r->fired = true;
+    anchor(r, hit->clock, hit->tid, "begin", 0);
+    return true;
 }
 
 static void on_window(void *arg, const struct step_window *w)
 {
     struct recorder *r = arg;
     char count[FMT_MAX], time[FMT_MAX];
-    if (r->opt->tracer.n_sites && !r->opt->one_file && !r->wanted)
+    bool sites = r->opt->tracer.at_sites;
+    if (sites && !r->opt->one_file && !r->wanted)
         forget_windows(r); /* only the latest call is kept for a snapshot that is asked for later */
     take(r, w);
-    say(r, "stepped thread %d: %s instructions in %s, ended: %s", (int)w->tid,
-        fmt_count(count, step_thread_instructions(w->thread)), fmt_duration(time, w->wall_ns),
-        step_end_name(w->end));
+    if (!sites && r->opt->tracer.ring_bytes)
+        trim_done(r);
+    r->fired_until_ns = step_tracer_wall_ns() + UNASKED_NS;
+    anchor(r, w->end_clock, w->tid, "end", w->wall_ns);
+    step_say_line(r->say, true, "stepped thread %d: %s instructions in %s, ended: %s", (int)w->tid,
+                  fmt_count(count, step_thread_instructions(w->thread)),
+                  fmt_duration(time, w->wall_ns), step_end_name(w->end));
+}
+
+static void on_syscall(void *arg, pid_t tid, uint64_t number, uint64_t clock, uint64_t wall_ns)
+{
+    char what[32];
+    snprintf(what, sizeof what, "syscall:%" PRIu64, number);
+    anchor(arg, clock, tid, what, wall_ns);
 }
 
 static void on_message(void *arg, const char *sentence)
 {
-    say(arg, "%s", sentence);
+    struct recorder *r = arg;
+    step_say_line(r->say, true, "%s", sentence);
+}
+
+/* ---- progress ---- */
+
+static void report_window(void *arg, const struct step_window *w)
+{
+    struct recorder *r = arg;
+    r->progressed = true;
+    tell(r, &(struct step_message){.kind = STEP_MESSAGE_WINDOW,
+                                   .tid = w->tid,
+                                   .instructions = step_thread_instructions(w->thread),
+                                   .wall_ns = w->wall_ns});
+}
+
+/* Some times a second. */
+static void on_timer(struct recorder *r)
+{
+    bool before = r->progressed;
+    r->progressed = false;
+    step_tracer_end_windows(r->tracer, false);
+    step_tracer_each_window(r->tracer, report_window, r);
+    if (before && !r->progressed)
+        tell(r, &(struct step_message){.kind = STEP_MESSAGE_WINDOW});
+    if (r->unsaid && step_say_flush(r->say)) {
+        step_say_line(r->say, true, "%" PRIu64 " lines were left out: nobody read them", r->unsaid);
+        r->unsaid = 0;
+    }
 }
 
 /* ---- control ---- */
@@ -135,20 +233,57 @@ static void acknowledge(const struct recorder *r)
     (void)n;
 }
 
+static void forget_sites(struct recorder *r)
+{
+    step_sites_free(r->sites.data, r->sites.len);
+    r->sites.data = NULL;
+    r->sites.len = r->sites.cap = 0;
+}
+
+static int enable(struct recorder *r, struct err *err)
+{
+    struct step_site *list = NULL;
+    size_t n = 0;
+    if (r->opt->tracer.at_sites) {
+        int rc = step_sites_read(r->opt->sites, &list, &n, err);
+        if (rc == 0)
+            rc = step_tracer_set_sites(r->tracer, list, n, err);
+        if (rc < 0) {
+            step_sites_free(list, n);
+            return rc;
+        }
+        forget_sites(r);
+        r->sites.data = list;
+        r->sites.len = r->sites.cap = n;
+    }
+    return step_tracer_enable(r->tracer, true, err);
+}
+
+static void want_snapshot(struct recorder *r)
+{
+    if (r->wanted && r->opt->tracer.at_sites)
+        step_tracer_end_windows(r->tracer, true); /* asked twice: what there is will do */
+    r->wanted = true;
+}
+
 static void obey(struct recorder *r, const char *command)
 {
     struct err err = {0};
-    if (strcmp(command, "enable") == 0 || strcmp(command, "disable") == 0) {
-        if (step_tracer_enable(r->tracer, command[0] == 'e', &err) < 0)
-            say(r, "%s", err.text);
+    int rc = 0;
+    if (strcmp(command, "enable") == 0) {
+        rc = enable(r, &err);
+    } else if (strcmp(command, "disable") == 0) {
+        rc = step_tracer_enable(r->tracer, false, &err);
     } else if (strcmp(command, "snapshot") == 0) {
-        r->wanted = true;
+        want_snapshot(r);
     } else if (strcmp(command, "stop") == 0) {
         r->stopping = true;
     } else if (strcmp(command, "ping") != 0) {
-        say(r, "unknown command '%s'", command);
+        step_say_line(r->say, true, "unknown command '%s'", command);
         return;
     }
+    if (rc < 0)
+        step_say_line(r->say, true, "%s", err.text);
     acknowledge(r);
 }
 
@@ -181,21 +316,36 @@ static void read_signals(struct recorder *r)
             r->stopping = true;
 }
 
+/* Set by the timer, whose signal also breaks off the wait for a step. */
+static volatile sig_atomic_t timer_fired;
+
+static void note_timer(int sig)
+{
+    (void)sig;
+    timer_fired = 1;
+}
+
 /* Looks at the pipe and the signals; waits for them when no thread is being stepped. */
 static void look(struct recorder *r, bool wait)
 {
     struct pollfd p[] = {{.fd = r->signal_fd, .events = POLLIN},
                          {.fd = r->opt->ctl_fd, .events = POLLIN}}; /* a negative fd is ignored */
-    if (poll(p, 2, wait ? -1 : 0) <= 0)
-        return;
-    if (p[0].revents)
+    int n = poll(p, 2, wait ? LOOK_US / 1000 : 0);
+    if (n > 0 && p[0].revents)
         read_signals(r);
-    if (p[1].revents)
+    if (n > 0 && p[1].revents)
         read_commands(r);
+    step_say_flush(r->say);
+    if (timer_fired) {
+        timer_fired = 0;
+        on_timer(r);
+    }
 }
 
-static int block_signals(struct recorder *r, struct err *err)
+static int prepare_signals(struct recorder *r, struct err *err)
 {
+    struct sigaction act = {.sa_handler = note_timer}; /* no SA_RESTART: waitpid must return */
+    struct itimerval every = {{0, LOOK_US}, {0, LOOK_US}};
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD); /* a thread has stopped */
@@ -205,7 +355,11 @@ static int block_signals(struct recorder *r, struct err *err)
     signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_BLOCK, &set, NULL);
     r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    return r->signal_fd < 0 ? err_errno(err, errno, "signalfd") : 0;
+    if (r->signal_fd < 0)
+        return err_errno(err, errno, "signalfd");
+    sigaction(SIGALRM, &act, NULL);
+    setitimer(ITIMER_REAL, &every, NULL);
+    return 0;
 }
 
 static void record(struct recorder *r)
@@ -229,25 +383,49 @@ static void finish(struct recorder *r)
         write_snapshot(r);
 }
 
+static int open_files(struct recorder *r, struct err *err)
+{
+    const char *path = r->opt->anchors;
+    perf_clock_new(&r->clock, NULL); /* without it the times of anchors are 0 */
+    if (!path)
+        return 0;
+    r->anchors = fopen(path, "wxe");
+    if (!r->anchors)
+        return err_errno(err, errno, "cannot write %s", path);
+    fputs("clock\tperf_ns\ttid\twhat\twall_ns\n", r->anchors);
+    return 0;
+}
+
 int step_recorder_run(const struct step_recorder_options *options, struct err *err)
 {
-    struct recorder r = {.opt = options};
-    struct step_tracer_callbacks cb = {
-        .hit = on_hit, .window = on_window, .message = on_message, .arg = &r};
-    int rc = block_signals(&r, err);
+    struct recorder r = {.opt = options, .signal_fd = -1, .say = step_say_new(options->say_fd)};
+    struct step_tracer_callbacks cb = {.hit = on_hit,
+                                       .window = on_window,
+                                       .syscall = on_syscall,
+                                       .message = on_message,
+                                       .arg = &r};
+    int rc = prepare_signals(&r, err);
+    if (rc == 0)
+        rc = open_files(&r, err);
     if (rc == 0)
         rc = step_tracer_new(&r.tracer, &options->tracer, &cb, err);
-    if (rc < 0)
-        return rc;
-    if (options->ctl_fd < 0)
-        rc = step_tracer_enable(r.tracer, true, err);
+    if (rc == 0 && options->ctl_fd < 0)
+        rc = enable(&r, err);
     if (rc == 0)
         record(&r);
-    finish(&r);
+    if (r.tracer)
+        finish(&r);
     step_tracer_free(r.tracer);
+    step_say_free(r.say);
     forget_windows(&r);
+    forget_sites(&r);
     vec_free(&r.done);
-    close(r.signal_fd);
+    vec_free(&r.policies);
+    perf_clock_free(r.clock);
+    if (r.anchors)
+        fclose(r.anchors);
+    if (r.signal_fd >= 0)
+        close(r.signal_fd);
     if (r.failed && err)
         *err = r.failure;
     return rc < 0 ? rc : r.failed ? MTUI_E_IO : 0;

@@ -8,7 +8,7 @@
 #include "core/proc_stat.h"
 #include "core/vec.h"
 
-enum note_kind { NOTE_THREAD, NOTE_EXEC, NOTE_MAP, NOTE_EXIT };
+enum note_kind { NOTE_THREAD, NOTE_NAME, NOTE_EXEC, NOTE_MAP, NOTE_EXIT };
 
 struct note {
     enum note_kind kind;
@@ -93,6 +93,24 @@ void step_sideband_thread(struct step_sideband *s, pid_t tid, uint64_t clock)
     note_name(s, NOTE_THREAD, tid, clock);
 }
 
+static const char *known_name(const struct step_sideband *s, pid_t tid)
+{
+    for (size_t i = s->notes.len; i-- > 0;) {
+        const struct note *n = &s->notes.data[i];
+        if (n->tid == tid && n->kind != NOTE_MAP && n->kind != NOTE_EXIT)
+            return n->text;
+    }
+    return "";
+}
+
+void step_sideband_name(struct step_sideband *s, pid_t tid, uint64_t clock)
+{
+    struct proc_stat st;
+    if (proc_stat_read("/proc", s->pid, tid, &st, NULL) == 0 &&
+        strcmp(st.comm, known_name(s, tid)) != 0)
+        note_name(s, NOTE_NAME, tid, clock);
+}
+
 void step_sideband_exit(struct step_sideband *s, pid_t tid, uint64_t clock)
 {
     vec_push(&s->notes, ((struct note){.kind = NOTE_EXIT, .clock = clock, .tid = tid}));
@@ -108,6 +126,9 @@ void step_sideband_write(const struct step_sideband *s, struct perf_writer *w)
         case NOTE_THREAD:
             if (n->tid != s->pid)
                 perf_writer_fork(w, id, s->pid, s->pid);
+            perf_writer_comm(w, id, n->text, false);
+            break;
+        case NOTE_NAME:
             perf_writer_comm(w, id, n->text, false);
             break;
         case NOTE_EXEC:

@@ -22,6 +22,8 @@ void step_sideband_maps(struct step_sideband *s, const struct maps *maps, uint64
 void step_sideband_exec(struct step_sideband *s, uint64_t clock);
 /* A thread, by its present name in /proc. */
 void step_sideband_thread(struct step_sideband *s, pid_t tid, uint64_t clock);
+/* Notes the present name of a thread, if it is not the one known. */
+void step_sideband_name(struct step_sideband *s, pid_t tid, uint64_t clock);
 void step_sideband_exit(struct step_sideband *s, pid_t tid, uint64_t clock);
 
 /* Writes everything, in the order of time. */

@@ -104,77 +104,120 @@ static void end_here(struct step_thread *t, uint64_t from)
     note(t, "async", from, 0, 0);
 }
 
-/* One instruction whose successor is known. False when `to` cannot follow it. */
-static bool report(struct step_thread *t, uint64_t from, const struct step_insn *insn, uint64_t to,
+static void end_by_branch(struct step_thread *t, const char *kind, uint64_t from, uint64_t to,
+                          uint64_t sp)
+{
+    pt_encode_end(t->encoder, *t->opt.clock);
+    t->tracing = false;
+    note(t, kind, from, to, sp);
+}
+
+/* Whether the processor can be at `to` after this one instruction. */
+static bool can_follow(const struct step_insn *insn, uint64_t from, uint64_t to)
+{
+    uint64_t next = from + insn->len;
+    switch (insn->kind) {
+    case STEP_JUMP:
+    case STEP_CALL:
+        return to == insn->target;
+    case STEP_CONDITIONAL:
+        return to == insn->target || to == next;
+    case STEP_JUMP_INDIRECT:
+    case STEP_CALL_INDIRECT:
+    case STEP_RETURN:
+    case STEP_SYSCALL:
+    case STEP_TRAP:
+        return true;
+    case STEP_BAD:
+        return false;
+    case STEP_PLAIN:
+        break;
+    }
+    return to == next;
+}
+
+/* One instruction whose successor is known, and can be that. */
+static void report(struct step_thread *t, uint64_t from, const struct step_insn *insn, uint64_t to,
                    uint64_t sp)
 {
-    uint64_t next = from + insn->len, now = *t->opt.clock;
+    uint64_t next = from + insn->len, now = ++*t->opt.clock;
     pt_encode *e = t->encoder;
+    t->instructions++;
     switch (insn->kind) {
-    case STEP_PLAIN:
-        return to == next;
     case STEP_JUMP:
-        if (to != insn->target)
-            return false;
         note(t, "jump", from, to, sp);
-        return true;
+        break;
     case STEP_CONDITIONAL:
-        if (to != insn->target && to != next)
-            return false;
         pt_encode_conditional(e, to == insn->target, now);
         if (to == insn->target)
             note(t, "cond", from, to, sp);
-        return true;
+        break;
     case STEP_CALL:
-        if (to != insn->target)
-            return false;
         pt_encode_direct_call(e, next, to, now);
         note(t, "call", from, to, sp);
-        return true;
+        break;
     case STEP_JUMP_INDIRECT:
         pt_encode_indirect_jump(e, to, now);
         note(t, "jump", from, to, sp);
-        return true;
+        break;
     case STEP_CALL_INDIRECT:
         pt_encode_indirect_call(e, next, to, now);
         note(t, "call", from, to, sp);
-        return true;
+        break;
     case STEP_RETURN:
         pt_encode_return(e, to, now);
         note(t, "return", from, to, sp);
-        return true;
+        break;
     case STEP_SYSCALL:
-        pt_encode_end(e, now);
-        t->tracing = false;
-        note(t, "syscall", from, to, sp);
-        return true;
+        end_by_branch(t, "syscall", from, to, sp);
+        break;
+    case STEP_TRAP:
+        end_by_branch(t, "trap", from, to, sp);
+        break;
+    case STEP_PLAIN:
     case STEP_BAD:
-    default:
-        return false;
+        break;
     }
+}
+
+/* Some steps cover two instructions: the trap behind CPUID in a virtual machine comes one late, so does
+ * the one behind a load of SS, and an instruction with a uprobe that the kernel emulates is not trapped
+ * at all. True when a second instruction explains where the thread is. */
+static bool report_two(struct step_thread *t, uint64_t from, const struct step_insn *insn, uint64_t to,
+                       uint64_t sp)
+{
+    uint64_t next = from + insn->len, seconds[2];
+    size_t n = 0;
+    if (insn->kind == STEP_PLAIN || insn->kind == STEP_CONDITIONAL)
+        seconds[n++] = next;
+    if (insn->kind == STEP_JUMP || insn->kind == STEP_CALL || insn->kind == STEP_CONDITIONAL)
+        seconds[n++] = insn->target;
+    for (size_t i = 0; i < n; i++) {
+        struct step_insn late = decode_at(t, seconds[i]);
+        if (!can_follow(&late, seconds[i], to))
+            continue;
+        report(t, from, insn, seconds[i], sp);
+        report(t, seconds[i], &late, to, sp);
+        return true;
+    }
+    return false;
 }
 
 void step_thread_executed(struct step_thread *t, uint64_t from, const struct step_insn *insn,
                           uint64_t to, uint64_t sp)
 {
+    if (can_follow(insn, from, to)) {
+        report(t, from, insn, to, sp);
+        return;
+    }
+    if (insn->kind != STEP_PLAIN || to != from) {
+        if (report_two(t, from, insn, to, sp))
+            return;
+        end_here(t, from); /* flow that the code does not explain: a break, nothing invented */
+    }
+    /* Else one iteration of a repeated string instruction. */
     ++*t->opt.clock;
     t->instructions++;
-    if (insn->kind == STEP_PLAIN && to == from)
-        return; /* one iteration of a repeated string instruction, or of a jump to itself */
-    if (report(t, from, insn, to, sp))
-        return;
-    /* Behind some instructions (CPUID in a virtual machine) the trap comes one instruction late. */
-    uint64_t second = insn->kind == STEP_PLAIN ? from + insn->len : 0;
-    if (second) {
-        struct step_insn late = decode_at(t, second);
-        if (late.kind != STEP_BAD && (late.kind == STEP_PLAIN ? to == second + late.len : true)) {
-            ++*t->opt.clock;
-            t->instructions++;
-            if (report(t, second, &late, to, sp))
-                return;
-        }
-    }
-    end_here(t, from); /* flow that the code does not explain: say so by a break, invent nothing */
 }
 
 void step_thread_interrupted(struct step_thread *t, uint64_t ip)

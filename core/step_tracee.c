@@ -3,9 +3,12 @@
 #include <Zydis/Zydis.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+
+#include "core/proc_stat.h"
 
 #define TRAP_FLAG 0x100u
 
@@ -69,6 +72,19 @@ bool tracee_at_syscall_exit(const struct tracee *t)
     return n > 0 ? info.op == PTRACE_SYSCALL_INFO_EXIT : t->in_syscall;
 }
 
+bool tracee_syscall_restarts(const struct user_regs_struct *regs)
+{
+    long long result = (long long)regs->rax;
+    return (long long)regs->orig_rax >= 0 && result <= -512 && result >= -516 && result != -515;
+}
+
+bool tracee_catches(const struct tracee *t, int sig)
+{
+    char value[32];
+    return proc_status_value("/proc", t->tid, "SigCgt", value, sizeof value) &&
+           (strtoull(value, NULL, 16) >> (sig - 1) & 1);
+}
+
 bool tracee_regs(const struct tracee *t, struct user_regs_struct *regs)
 {
     return ptrace(PTRACE_GETREGS, t->tid, NULL, regs) == 0;
@@ -87,7 +103,8 @@ void tracee_continue(struct tracee *t, int sig)
 
 void tracee_step(struct tracee *t, int sig)
 {
-    t->stopped = ptrace(PTRACE_SINGLESTEP, t->tid, NULL, number(sig)) != 0;
+    t->in_step = ptrace(PTRACE_SINGLESTEP, t->tid, NULL, number(sig)) == 0;
+    t->stopped = !t->in_step;
 }
 
 void tracee_syscall(struct tracee *t, int sig)
@@ -97,7 +114,13 @@ void tracee_syscall(struct tracee *t, int sig)
 
 void tracee_listen(struct tracee *t)
 {
-    t->stopped = ptrace(PTRACE_LISTEN, t->tid, NULL, NULL) != 0;
+    t->listening = ptrace(PTRACE_LISTEN, t->tid, NULL, NULL) == 0;
+    t->stopped = !t->listening;
+}
+
+void tracee_stop_listening(struct tracee *t)
+{
+    ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
 }
 
 void tracee_detach(struct tracee *t, int sig)
@@ -115,7 +138,7 @@ void tracee_hide_trap_flag(const struct tracee *t, uint64_t sp)
                (void *)((unsigned long)word & ~(unsigned long)TRAP_FLAG));
 }
 
-uint64_t tracee_stack_growth(const uint8_t *code, size_t n)
+int64_t tracee_stack_growth(const uint8_t *code, size_t n)
 {
     ZydisDecoder decoder;
     ZydisDecodedInstruction insn;
@@ -127,8 +150,10 @@ uint64_t tracee_stack_growth(const uint8_t *code, size_t n)
         return insn.operand_width / 8;
     if (insn.mnemonic == ZYDIS_MNEMONIC_CALL)
         return 8;
+    if (insn.mnemonic == ZYDIS_MNEMONIC_RET)
+        return -8 - (op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? (int64_t)op[0].imm.value.u : 0);
     if (insn.mnemonic == ZYDIS_MNEMONIC_SUB && op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
         op[0].reg.value == ZYDIS_REGISTER_RSP && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-        return (uint64_t)op[1].imm.value.s;
+        return op[1].imm.value.s;
     return 0;
 }

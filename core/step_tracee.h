@@ -14,20 +14,26 @@
 
 struct tracee {
     pid_t tid;
-    bool stopped;         /* in a ptrace stop: may be asked and continued */
-    bool armed;           /* events are open */
+    bool stopped;   /* in a ptrace stop: may be asked and continued */
+    bool in_step;   /* inside PTRACE_SINGLESTEP: stops by itself in microseconds */
+    bool listening; /* in a job-control stop that lasts until SIGCONT */
+    bool armed;     /* events are open */
     struct step_events events;
-    uint64_t hits;
 
     /* While it is stepped: */
     struct step_thread *steps; /* NULL: it runs at full speed */
     struct step_insn insn;     /* the instruction that the present step executes */
     uint64_t insn_ip;
     bool insn_pending;         /* insn_ip has been handed to the processor, its outcome is not known */
+    bool trap_due;             /* its outcome is known, but the trap of the step is still to come */
     bool in_syscall;           /* between the entry and the exit stop of a system call */
+    bool restarting;           /* the system call that ended will be made again, or a handler runs */
+    uint64_t syscall_ns;       /* when it began, wall clock */
+    bool end_asked;            /* the window ends at the next stop */
     uint64_t start_clock, start_ns;
     uint64_t entry_sp;         /* 0: the window has no return to wait for */
     uint64_t stack_start, stack_end;
+    bool main_stack;           /* [stack]: no fibre has another stack in the same mapping */
     unsigned signals;          /* delivered in this window */
 };
 
@@ -40,7 +46,7 @@ enum stop_kind {
     STOP_EVENT,    /* one of our sigtrap events: site in *data */
     STOP_SIGNAL,   /* a signal is about to be delivered: its number in *data */
     STOP_GROUP,    /* a job-control stop */
-    STOP_NEW,      /* first stop of a thread that a traced one made */
+    STOP_NEW,      /* first stop of a thread that a traced one made; end of a job-control stop */
     STOP_CLONE,    /* inside clone or fork, after the child was made */
     STOP_EXEC
 };
@@ -49,6 +55,11 @@ enum stop_kind tracee_stop(const struct tracee *t, int status, uint64_t *data);
 
 /* In a STOP_SYSCALL: true at the exit, false at the entry. */
 bool tracee_at_syscall_exit(const struct tracee *t);
+/* At the exit of a system call: true when the kernel has broken it off for a signal and makes it again,
+ * or lets it fail with EINTR, depending on what becomes of that (include/linux/errno.h, ERESTART*). */
+bool tracee_syscall_restarts(const struct user_regs_struct *regs);
+/* True when a handler of the program is called for sig. */
+bool tracee_catches(const struct tracee *t, int sig);
 
 bool tracee_regs(const struct tracee *t, struct user_regs_struct *regs);
 /* Continue at full speed / by one instruction / stay in a group stop; sig is delivered (0: none). */
@@ -58,6 +69,9 @@ void tracee_step(struct tracee *t, int sig);
  * thread that waits in the kernel is unharmed if this process ends meanwhile. */
 void tracee_syscall(struct tracee *t, int sig);
 void tracee_listen(struct tracee *t);
+/* Brings a listening thread back into a stop in which it can be detached. It waits in a job-control
+ * stop, so there is no system call that this could break off. */
+void tracee_stop_listening(struct tracee *t);
 /* Lets go of a stopped thread: the trap flag is taken away, nothing is delivered but sig. */
 void tracee_detach(struct tracee *t, int sig);
 
@@ -65,7 +79,7 @@ void tracee_detach(struct tracee *t, int sig);
 void tracee_hide_trap_flag(const struct tracee *t, uint64_t sp);
 
 /* Bytes by which the instruction has lowered the stack pointer, for those that begin functions (push,
- * sub, call); 0 for others. */
-uint64_t tracee_stack_growth(const uint8_t *code, size_t n);
+ * sub, call) or are one (ret, negative); 0 for others. */
+int64_t tracee_stack_growth(const uint8_t *code, size_t n);
 
 #endif

@@ -42,6 +42,9 @@ void trigger_policy_init(struct trigger_policy *p, const struct trigger_conditio
 enum trigger_verdict trigger_policy_hit(struct trigger_policy *p, uint64_t time_ns,
                                         bool has_duration, uint64_t duration_ns, bool busy);
 
+/* Counts a hit that was judged elsewhere. */
+void trigger_policy_count(struct trigger_policy *p, enum trigger_verdict verdict, uint64_t time_ns);
+
 bool trigger_policy_exhausted(const struct trigger_policy *p);
 
 /* "fired", "busy: a snapshot is being taken", … */

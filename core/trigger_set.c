@@ -198,6 +198,11 @@ static int resolve_one(struct trigger_set *s, struct process *p, const struct ne
 
 static int arm_process(struct trigger_set *s, struct process *p, struct err *err)
 {
+    if (s->options.handed_over) {
+        if (s->callbacks.sites)
+            s->callbacks.sites(s->arg);
+        return 0;
+    }
     VEC(struct probe_site) sites = {0};
     struct probe_stats stats;
     probe_stats(s->probe, &stats);
@@ -523,6 +528,37 @@ int trigger_set_arm(struct trigger_set *s, pid_t pid, struct err *err)
     update_entries(s);
     note_armed(s);
     return 0;
+}
+
+/* ---- Someone else's places ---- */
+
+void trigger_set_hand_over(struct trigger_set *s)
+{
+    if (s->options.handed_over)
+        return;
+    s->options.handed_over = true;
+    for (size_t i = 0; i < s->processes.len; i++)
+        probe_set_sites(s->probe, s->processes.data[i]->pid, NULL, 0, NULL);
+    if (s->callbacks.sites)
+        s->callbacks.sites(s->arg);
+}
+
+void trigger_set_each_site(const struct trigger_set *s,
+                           void (*fn)(void *arg, const struct probe_site *site), void *arg)
+{
+    for (size_t p = 0; p < s->processes.len; p++)
+        for (size_t i = 0; i < s->processes.data[p]->armed.len; i++) {
+            const struct armed *a = &s->processes.data[p]->armed.data[i];
+            for (size_t k = 0; k < a->places.sites.len; k++)
+                fn(arg, &a->places.sites.data[k]);
+        }
+}
+
+void trigger_set_count_hit(struct trigger_set *s, uint32_t trigger, enum trigger_verdict verdict,
+                           uint64_t time_ns)
+{
+    if (trigger < s->entries.len)
+        trigger_policy_count(&s->entries.data[trigger].policy, verdict, time_ns);
 }
 
 /* ---- Snapshots and questions ---- */

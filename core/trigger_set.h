@@ -37,11 +37,14 @@ struct trigger_set_callbacks {
     void (*message)(void *arg, const char *sentence);
     /* The target's threads, children and mappings changed (maps to be kept); NULL allowed. */
     void (*event)(void *arg, const struct probe_event *event);
+    /* Once handed over: the places are others now (trigger_set_each_site). */
+    void (*sites)(void *arg);
 };
 
 struct trigger_set_options {
     struct probe_options probe;
     bool may_pend;          /* run: what does not resolve yet waits instead of being refused */
+    bool handed_over;       /* from the start: see trigger_set_hand_over */
     const char *executable; /* run: the program's path, resolved before it is mapped; else NULL */
 };
 
@@ -55,6 +58,16 @@ uint32_t trigger_set_add(struct trigger_set *s, struct trigger *t);
 /* Resolves and arms all triggers in pid. With none, it only watches threads and mappings. Refuses
  * as trigger_resolve and probe_set_sites do; then nothing is armed. More processes may follow. */
 int trigger_set_arm(struct trigger_set *s, pid_t pid, struct err *err);
+
+/* From now on someone else watches the places (the recorder that steps, whose stops decide): probes are
+ * taken out, names are still resolved, the sites callback tells of each change. */
+void trigger_set_hand_over(struct trigger_set *s);
+/* Every place that is resolved now, of all processes. */
+void trigger_set_each_site(const struct trigger_set *s,
+                           void (*fn)(void *arg, const struct probe_site *site), void *arg);
+/* Counts a hit that someone else has seen and judged. */
+void trigger_set_count_hit(struct trigger_set *s, uint32_t trigger, enum trigger_verdict verdict,
+                           uint64_t time_ns);
 
 /* The snapshot that a TRIGGER_FIRE asked for, or one by key, begins and is done: hits between the
  * two are counted as busy. A fire begins one by itself. */

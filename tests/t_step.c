@@ -16,6 +16,7 @@
 
 #include "core/elf_file.h"
 #include "core/step_recorder.h"
+#include "core/step_sites.h"
 #include "decode/open.h"
 #include "decode/stats.h"
 #include "lib_program.h"
@@ -64,15 +65,19 @@ static void record(struct made *m, unsigned windows)
     assert_int_equal(pipe(say), 0);
     pid_t child = fork();
     if (child == 0) {
-        struct step_site site = {m->exe, m->offset};
-        struct step_recorder_options o = {.output = m->data,
+        struct step_site site = {.path = m->exe, .offset = m->offset, .is_entry = true};
+        char sites[300];
+        snprintf(sites, sizeof sites, "%s/sites", m->dir);
+        if (step_sites_write(sites, &site, 1, NULL) < 0)
+            _exit(2);
+        struct step_recorder_options o = {.sites = sites,
+                                          .output = m->data,
                                           .one_file = true,
                                           .ctl_fd = -1,
                                           .ack_fd = -1,
                                           .say_fd = say[1]};
         o.tracer.pid = m->p.pid;
-        o.tracer.sites = &site;
-        o.tracer.n_sites = 1;
+        o.tracer.at_sites = true;
         o.tracer.budget = 200000;
         o.tracer.encoding = pt_encode_options_default();
         o.tracer.truth = fopen(m->truth, "w");

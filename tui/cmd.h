@@ -14,6 +14,8 @@ int cmd_open(struct cli *c);
 int cmd_export(struct cli *c);
 int cmd_doctor(struct cli *c);
 int cmd_demo(struct cli *c);
+/* The hidden recorder (core/step_args.h); argv[0] is the subcommand. */
+int cmd_step(int argc, char **argv);
 
 /* "mtui: SENTENCE" on stderr; returns 1. */
 int cmd_fail(const struct err *err);

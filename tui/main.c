@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/step_args.h"
 #include "tui/cmd.h"
 #include "tui/cmd_screen.h"
 #include "tui/demo_program.h"
@@ -60,6 +61,8 @@ int main(int argc, char **argv)
     setlocale(LC_ALL, "");
     if (argc == 3 && strcmp(argv[1], "--doc") == 0) /* for `make doc` and `make check` */
         return doc_main(argv[2], cli_print_man);
+    if (argc > 1 && strcmp(argv[1], STEP_ARGS_COMMAND) == 0) /* started by mtui itself */
+        return cmd_step(argc - 1, argv + 1);
     if (cli_parse(&c, argc, argv, &err) < 0) {
         fprintf(stderr, "mtui: %s\n", err.text);
         status = 2;
