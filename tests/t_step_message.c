@@ -1,0 +1,178 @@
+/* What goes between mtui and the step recorder as text: its lines, its command line, the list of sites. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/step_args.h"
+#include "core/step_message.h"
+#include "core/step_sites.h"
+#include "lib_run.h"
+
+static void lines_come_back(void **state)
+{
+    (void)state;
+    char text[STEP_MESSAGE_MAX];
+    struct step_message out, hit = {.kind = STEP_MESSAGE_HIT,
+                                    .trigger = 3,
+                                    .verdict = TRIGGER_BUSY,
+                                    .tid = 1234,
+                                    .address = 0x55c029eaf1a3,
+                                    .arg1 = UINT64_MAX,
+                                    .arg2 = 7,
+                                    .clock = 1000000246,
+                                    .perf_ns = 6213599760268};
+    step_message_format(&hit, text);
+    assert_string_equal(text, "[ mtui step: hit 3 6 1234 55c029eaf1a3 1000000246 6213599760268 "
+                              "ffffffffffffffff 7 ]");
+    assert_true(step_message_parse(text, strlen(text), &out));
+    assert_memory_equal(&out, &hit, sizeof out);
+    struct step_message at = {.kind = STEP_MESSAGE_AT, .clock = 5, .perf_ns = 6};
+    step_message_format(&at, text);
+    assert_true(step_message_parse(text, strlen(text), &out));
+    assert_memory_equal(&out, &at, sizeof out);
+    struct step_message window = {
+        .kind = STEP_MESSAGE_WINDOW, .tid = 9, .instructions = 100, .wall_ns = 4000000};
+    step_message_format(&window, text);
+    assert_true(step_message_parse(text, strlen(text), &out));
+    assert_memory_equal(&out, &window, sizeof out);
+}
+
+static void other_lines_are_no_message(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "",
+        "[ mtui step: ",
+        "[ mtui step: hit 1 2 3",
+        "[ mtui step: at 1 2 ] more",
+        "[ mtui step: at 1 ]",
+        "[ mtui step: hit 0 99 1 0 0 0 0 0 ]",
+        "[ perf record: Dump /x/perf.data.1 ]",
+        "stepped thread 5: 3 instructions in 1 us, ended: returned",
+    };
+    struct step_message out = {.tid = 77};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        assert_false(step_message_parse(lines[i], strlen(lines[i]), &out));
+    assert_int_equal(out.tid, 77);
+}
+
+static void sites_come_back(void **state)
+{
+    (void)state;
+    char *dir = run_temp_dir(), path[300];
+    snprintf(path, sizeof path, "%s/sites", dir);
+    struct step_site in[] = {
+        {.path = (char[]){"/lib/a b\tc.so"}, .offset = 0x1234, .trigger = 0, .is_entry = true},
+        {.path = (char[]){"/proc/1/map_files/1-2"}, .offset = 1, .trigger = 7}};
+    struct step_site *out = NULL;
+    size_t n = 9;
+    struct err err;
+    assert_int_equal(step_sites_read(path, &out, &n, &err), 0);
+    assert_int_equal(n, 0);
+    step_sites_free(out, n);
+    assert_int_equal(step_sites_write(path, in, 2, &err), 0);
+    assert_int_equal(step_sites_read(path, &out, &n, &err), 0);
+    assert_int_equal(n, 2);
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(out[i].path, in[i].path);
+        assert_int_equal(out[i].offset, in[i].offset);
+        assert_int_equal(out[i].trigger, in[i].trigger);
+        assert_int_equal(out[i].is_entry, in[i].is_entry);
+    }
+    step_sites_free(out, n);
+    run_write_file(path, "0\tentry\t10\t/x\n0\tsomewhere\t10\t/x\n");
+    assert_int_equal(step_sites_read(path, &out, &n, &err), MTUI_E_FORMAT);
+    assert_non_null(strstr(err.text, "sites:2"));
+    run_remove_tree(dir);
+    free(dir);
+}
+
+static void a_plan_becomes_options(void **state)
+{
+    (void)state;
+    const pid_t pid = 4242, tids[] = {4243, 4244};
+    struct trigger_conditions when = {.hits = 3, .hold_off_ns = 5, .max_snapshots = 2};
+    struct record_plan plan = {.recorder = PLAN_STEP,
+                               .mode = PLAN_TRIGGER,
+                               .pids = &pid,
+                               .n_pids = 1,
+                               .tids = tids,
+                               .n_tids = 2,
+                               .ring_bytes = 1 << 20,
+                               .output_dir = "/d"};
+    struct step_args_extra extra = {.program = "mtui", .at_sites = true, .when = &when};
+    struct plan_argv argv = {0};
+    struct step_args a;
+    struct err err;
+    assert_int_equal(step_args_build(&plan, &extra, &argv, &err), 0);
+    assert_string_equal(argv.data[1], STEP_ARGS_COMMAND);
+    assert_int_equal(step_args_parse((int)argv.len - 1, argv.data + 1, &a, &err), 0);
+    const struct step_recorder_options *o = &a.options;
+    assert_int_equal(o->tracer.pid, 4242);
+    assert_int_equal(o->tracer.n_tids, 2);
+    assert_int_equal(o->tracer.tids[1], 4244);
+    assert_true(o->tracer.at_sites);
+    assert_false(o->tracer.from_exec);
+    assert_int_equal(o->tracer.budget, STEP_DEFAULT_BUDGET);
+    assert_int_equal(o->tracer.ring_bytes, 1 << 20);
+    assert_string_equal(o->sites, "/d/sites");
+    assert_string_equal(o->output, "/d/perf.data");
+    assert_int_equal(o->when.hits, 3);
+    assert_int_equal(o->when.hold_off_ns, 5);
+    assert_int_equal(o->when.max_snapshots, 2);
+    assert_false(o->one_file);
+    step_args_free(&a);
+    plan_argv_free(&argv);
+
+    plan.mode = PLAN_WHOLE;
+    extra = (struct step_args_extra){.program = "mtui", .from_exec = true, .when = &when};
+    assert_int_equal(step_args_build(&plan, &extra, &argv, &err), 0);
+    assert_int_equal(step_args_parse((int)argv.len - 1, argv.data + 1, &a, &err), 0);
+    assert_true(a.options.one_file);
+    assert_true(a.options.tracer.from_exec);
+    assert_int_equal(a.options.tracer.ring_bytes, 0);
+    assert_int_equal(a.options.tracer.budget, 0);
+    step_args_free(&a);
+    plan_argv_free(&argv);
+}
+
+static void what_it_cannot_do_is_refused(void **state)
+{
+    (void)state;
+    const pid_t pids[] = {1, 2};
+    struct trigger_conditions when = {0};
+    struct record_plan plan = {
+        .recorder = PLAN_STEP, .pids = pids, .n_pids = 2, .output_dir = "/d"};
+    struct step_args_extra extra = {.program = "mtui", .when = &when};
+    struct plan_argv argv = {0};
+    struct step_args a;
+    struct err err;
+    assert_int_equal(step_args_build(&plan, &extra, &argv, &err), MTUI_E_NOTSUP);
+    plan.n_pids = 1;
+    plan.kernel = true;
+    assert_int_equal(step_args_build(&plan, &extra, &argv, &err), MTUI_E_NOTSUP);
+    plan.kernel = false;
+    plan.children = true;
+    assert_int_equal(step_args_build(&plan, &extra, &argv, &err), MTUI_E_NOTSUP);
+    assert_int_equal(argv.len, 0);
+    char *bad[] = {(char[]){"x"}, (char[]){"--pid"}, (char[]){"none"}};
+    assert_int_equal(step_args_parse(3, bad, &a, &err), MTUI_E_INVAL);
+    step_args_free(&a);
+    assert_int_equal(step_args_parse(1, bad, &a, &err), MTUI_E_INVAL);
+    step_args_free(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_come_back),      cmocka_unit_test(other_lines_are_no_message),
+        cmocka_unit_test(sites_come_back),      cmocka_unit_test(a_plan_becomes_options),
+        cmocka_unit_test(what_it_cannot_do_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
