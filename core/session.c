@@ -191,7 +191,11 @@ static int start_recorder(struct session *s, struct record_plan *plan, const pid
 static int check_perf(struct session *s, struct err *err)
 {
     const struct capability *perf = &s->machine.caps->line[CAP_PERF];
-    if (s->recorder == PLAN_STEP) /* is its own recorder */
+    const struct capability *step = &s->machine.caps->line[CAP_STEP];
+    if (s->recorder == PLAN_STEP && !step->present)
+        return err_set(err, MTUI_E_NOTSUP, "single-stepping does not work here: %s; use -r sample",
+                       step->reason[0] ? step->reason : "ptrace is not allowed");
+    if (s->recorder == PLAN_STEP) /* mtui is that recorder itself */
         return 0;
     if (!s->machine.version)
         return err_set(err, MTUI_E_NOENT, "perf cannot be used: %s%s%s",

@@ -143,7 +143,9 @@ static int take_operand(struct cli *c, char *word, struct err *err)
 {
     if (c->command == CLI_HOME)
         return find_command(c, word, err);
-    if ((c->command == CLI_OPEN || c->command == CLI_EXPORT) && !c->path) {
+    bool takes_one = c->command == CLI_OPEN || c->command == CLI_EXPORT ||
+                     c->command == CLI_DEMO_PROGRAM;
+    if (takes_one && !c->path) {
         c->path = word;
         return 0;
     }

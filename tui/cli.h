@@ -37,7 +37,7 @@ struct cli {
     /* run, attach */
     struct session_setup setup;
     bool batch, json, print;
-    /* open, export */
+    /* open, export; the hidden demo-program: how much work it does */
     const char *path;
     enum cli_which which;
     unsigned snapshot; /* CLI_SNAPSHOT_NUMBER */

@@ -4,40 +4,73 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/capability_probe.h"
 #include "core/fmt.h"
 #include "core/utf8.h"
 #include "decode/open.h"
 #include "decode/stats.h"
 #include "tui/cmd.h"
 #include "tui/cmd_screen.h"
+#include "tui/demo_program.h"
 
 #define TABLE_ROWS 24
 
-/* The setup that traces this program's own demo from its first instruction to its end. */
+/* The most exact recorder that works here. */
+static enum plan_recorder choose_recorder(void)
+{
+    struct capabilities *caps = xcalloc(1, sizeof *caps);
+    enum plan_recorder recorder = PLAN_SAMPLE;
+    pmu_read_intel_pt("/sys", &caps->intel_pt);
+    capability_try_step(caps);
+    capability_try_uprobe(caps);
+    if (caps->intel_pt.present)
+        recorder = PLAN_PT;
+    else if (caps->line[CAP_STEP].present && caps->uprobe_works)
+        recorder = PLAN_STEP;
+    free(caps);
+    return recorder;
+}
+
+/* The setup that traces this program's own demo: from its first instruction to its end, or, stepped, the
+ * first slow request. */
 static int demo_setup(struct cli *c, struct err *err)
 {
-    static const char *const words[] = {NULL, "demo-program", NULL};
     char self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n < 0)
         return err_errno(err, errno, "cannot find the program file of mtui");
     self[n] = '\0';
-    c->setup.argv = xcalloc(sizeof words / sizeof *words, sizeof *c->setup.argv);
+    if (c->setup.auto_recorder)
+        c->setup.recorder = choose_recorder();
+    c->setup.auto_recorder = false;
+    bool step = c->setup.recorder == PLAN_STEP;
+    c->setup.argv = xcalloc(4, sizeof *c->setup.argv);
     c->setup.argv[0] = xstrdup(self);
-    c->setup.argv[1] = xstrdup(words[1]);
+    c->setup.argv[1] = xstrdup("demo-program");
+    c->setup.argv[2] = step ? xstrdup(DEMO_STEP_WORD) : NULL;
     c->setup.auto_mode = false;
-    c->setup.mode = PLAN_WHOLE;
+    c->setup.mode = step ? PLAN_TRIGGER : PLAN_WHOLE;
+    if (step) {
+        session_setup_add_trigger(&c->setup, DEMO_SLOW_REQUEST);
+        c->setup.when.max_snapshots = 1;
+    }
     return 0;
 }
 
-static void print_row(const struct functions *fns, const struct function_stats *f)
+static char *amount(char *out, uint64_t n, bool instructions)
+{
+    return instructions ? fmt_count(out, n) : fmt_duration(out, n);
+}
+
+static void print_row(const struct functions *fns, const struct function_stats *f,
+                      bool instructions)
 {
     char total[FMT_MAX], self[FMT_MAX], max[FMT_MAX], calls[FMT_MAX], name[256];
     const struct function *fn = functions_get(fns, f->fn);
     utf8_escape(name, sizeof name, fn->name, strlen(fn->name));
     printf("%10s %10s %10s %10s  %s\n", fmt_count(calls, f->calls),
-           fmt_duration(total, f->total_ns), fmt_duration(self, f->self_ns),
-           fmt_duration(max, f->max_ns), name);
+           amount(total, f->total_ns, instructions), amount(self, f->self_ns, instructions),
+           amount(max, f->max_ns, instructions), name);
 }
 
 static int print_functions(const struct recording *r, struct err *err)
@@ -51,12 +84,18 @@ static int print_functions(const struct recording *r, struct err *err)
     const struct function_stats *f = stats_functions(stats, &n);
     const struct trace_info *info = trace_info(r->trace);
     char span[FMT_MAX];
-    printf("%s of mtui's demo program, %zu threads, recorded with \"%s\"%s\n\n",
-           fmt_duration(span, info->last_ns - info->first_ns), trace_thread_count(r->trace),
-           info->recorder, info->sampled ? " (calls are estimates from samples)" : "");
+    size_t threads = trace_thread_count(r->trace);
+    uint64_t length = info->last_ns - info->first_ns;
+    printf("%s%s of mtui's demo program, %zu thread%s, recorded with \"%s\"%s\n\n",
+           amount(span, length, info->instructions),
+           info->instructions ? " instructions" : "", threads, threads == 1 ? "" : "s",
+           info->recorder,
+           info->sampled        ? " (calls are estimates from samples)"
+           : info->instructions ? " (every call; times are instructions)"
+                                : " (every call)");
     printf("%10s %10s %10s %10s  %s\n", "CALLS", "TOTAL", "SELF", "MAX", "FUNCTION");
     for (size_t i = 0; i < n && i < TABLE_ROWS; i++)
-        print_row(trace_functions(r->trace), &f[i]);
+        print_row(trace_functions(r->trace), &f[i], info->instructions);
     stats_free(stats);
     return 0;
 }

@@ -9,6 +9,8 @@
 #define DEMO_SCALE_STEP   1
 #define DEMO_SCALE_SAMPLE 2000
 #define DEMO_REQUESTS 60
+#define DEMO_SLOW_REQUEST "handle_slow_request" /* the call worth stepping: it does everything */
+#define DEMO_STEP_WORD "step" /* operand of the hidden subcommand: DEMO_SCALE_STEP */
 
 /* Serves `requests` requests in each of its workers; returns an exit status. */
 int demo_program(unsigned requests, unsigned scale);

@@ -45,7 +45,9 @@ static int run(struct cli *c)
     case CLI_DEMO:
         return cmd_demo(c);
     case CLI_DEMO_PROGRAM:
-        return demo_program(DEMO_REQUESTS, DEMO_SCALE_SAMPLE);
+        return demo_program(DEMO_REQUESTS, c->path && !strcmp(c->path, DEMO_STEP_WORD)
+                                               ? DEMO_SCALE_STEP
+                                               : DEMO_SCALE_SAMPLE);
     case CLI_HOME:
     case CLI_COMMANDS:
         break;

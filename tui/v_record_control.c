@@ -49,7 +49,9 @@ static void on_snapshot(void *arg, const struct session_snapshot *snap)
     decode_queue_add(r->decode, snapshot_dir_path(session_dir(r->session)), snap->number);
     list_refresh(r->snapshots, false);
     /* The one file of a recording that has just ended is what it was made for. */
-    if (snap->number && r->status.mode != PLAN_TRIGGER && r->preset_taken && !r->quitting)
+    bool only = r->status.mode != PLAN_TRIGGER ||
+                session_get_setup(r->session)->when.max_snapshots == 1;
+    if (snap->number && only && r->preset_taken && !r->quitting)
         r->open_when_done = snap->number;
     if (snap->number && (n == 1 || row == n - 2)) /* the selection was on the newest */
         list_select(r->snapshots, n - 1);

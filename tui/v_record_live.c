@@ -64,7 +64,8 @@ static void draw_state(struct record *r, struct surface *s, struct rect at, int 
                  here ? "]" : "");
     }
     if (st->rec.pid > 0)
-        snprintf(pid, sizeof pid, "   perf pid %ld", (long)st->rec.pid);
+        snprintf(pid, sizeof pid, "   %s pid %ld",
+                 st->recorder == PLAN_STEP ? "recorder" : "perf", (long)st->rec.pid);
     struct style style = {.ink = now == RECORDER_FAILED ? ROLE_ERROR
                                  : st->state == SESSION_ARMED && now != RECORDER_ENDED
                                      ? ROLE_OK
@@ -97,6 +98,23 @@ static void draw_ack(struct record *r, struct surface *s, struct rect at, int ro
                        "%s   sent %s   %s for %s%s", rec->last_command, sent,
                        rec->last_overdue ? "LATE, waiting" : "waiting",
                        fmt_duration(took, loop_now_ns(r->m->loop) - rec->last_sent_ns), stats);
+}
+
+/* What is being stepped now, and how fast. */
+static void draw_stepping(struct record *r, struct surface *s, struct rect at, int row)
+{
+    const struct recorder_status *rec = &r->status.rec;
+    char n[FMT_MAX], took[FMT_MAX], rate[FMT_MAX];
+    if (!rec->step_tid) {
+        v_record_field(s, at, row, "Stepping", dim, "no thread; the program runs at full speed");
+        return;
+    }
+    uint64_t ms = rec->step_wall_ns / 1000000;
+    v_record_field(s, at, row, "Stepping", warn,
+                   "thread %ld: %s instructions in %s, %s a second   S ends the window",
+                   (long)rec->step_tid, fmt_count(n, rec->step_instructions),
+                   fmt_duration(took, rec->step_wall_ns),
+                   fmt_count_short(rate, ms ? rec->step_instructions * 1000 / ms : 0));
 }
 
 static void draw_ring(struct record *r, struct surface *s, struct rect at, int row)
@@ -189,7 +207,10 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
     bar_draw_rule(s, at.row, at.col, at.cols, "Live", st->rec.mechanism, r->m->glyphs);
     draw_state(r, s, at, 1);
     draw_ack(r, s, at, 2);
-    draw_ring(r, s, at, 3);
+    if (st->recorder == PLAN_STEP)
+        draw_stepping(r, s, at, 3);
+    else
+        draw_ring(r, s, at, 3);
     draw_heartbeat(r, s, at, 4);
     draw_written(r, s, at, 5);
     draw_outstanding(r, s, at, 6);
@@ -198,6 +219,6 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
         v_record_field(s, at, 8, "Ended", st->state == SESSION_ENDED ? plain : error, "%s",
                        st->sentence);
     else
-        v_record_field(s, at, 8, "perf says", dim, "%s",
+        v_record_field(s, at, 8, st->recorder == PLAN_STEP ? "It says" : "perf says", dim, "%s",
                        st->rec.n_tail ? st->rec.tail[st->rec.n_tail - 1] : "nothing");
 }

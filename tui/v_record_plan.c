@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/fmt.h"
+#include "core/step_recorder.h"
 #include "tui/bar.h"
 
 #define ROWS 7
@@ -66,6 +67,22 @@ static void draw_trigger(struct record *r, struct surface *s, struct rect at, in
     v_record_field(s, at, row, "Trigger", (struct style){0}, "%s%s%s", text, when, hits);
 }
 
+static void draw_window(struct surface *s, struct rect at, int row,
+                        const struct session_setup *setup)
+{
+    char n[FMT_MAX];
+    uint64_t budget = setup->budget || !setup->n_triggers ? setup->budget : STEP_DEFAULT_BUDGET;
+    if (setup->n_triggers)
+        v_record_field(s, at, row, "Window", (struct style){0},
+                       "one call, from its hit to its return, at most %s instructions",
+                       fmt_count(n, budget));
+    else if (budget)
+        v_record_field(s, at, row, "Window", (struct style){0}, "the next %s instructions",
+                       fmt_count(n, budget));
+    else
+        v_record_field(s, at, row, "Window", (struct style){0}, "from now on, until it is stopped");
+}
+
 static void draw_buffer(struct record *r, struct surface *s, struct rect at, int row,
                         const struct record_plan *plan)
 {
@@ -100,7 +117,7 @@ static void draw_recorder(struct record *r, struct surface *s, struct rect at, i
         snprintf(how, sizeof how, "timing %s   every branch", timings[plan->timing]);
     else if (plan->recorder == PLAN_STEP)
         snprintf(how, sizeof how,
-                 "every branch; the stepped thread is slowed about a thousandfold");
+                 "every call of a window, slowed about 1000x meanwhile   time in instructions");
     else
         snprintf(how, sizeof how, "%s samples/s of %s, stacks by %s",
                  fmt_count(n, plan->freq_hz ? plan->freq_hz : PLAN_DEFAULT_FREQ_HZ),
@@ -148,7 +165,10 @@ void v_record_draw_plan(struct record *r, struct surface *s, struct rect at)
     bar_draw_rule(s, at.row, at.col, at.cols, "Plan", target, r->m->glyphs);
     draw_mode(s, at, 1, plan.mode);
     draw_trigger(r, s, at, 2, &setup);
-    draw_buffer(r, s, at, 3, &plan);
+    if (plan.recorder == PLAN_STEP)
+        draw_window(s, at, 3, &setup);
+    else
+        draw_buffer(r, s, at, 3, &plan);
     draw_recorder(r, s, at, 4, &setup, &plan);
     draw_limit(r, s, at, 6, &setup);
     session_setup_free(&setup);
