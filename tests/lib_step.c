@@ -18,6 +18,7 @@
 #include "core/perf_writer.h"
 #include "core/step_insn.h"
 #include "core/step_recorder.h"
+#include "core/step_sites.h"
 #include "core/vec.h"
 #include "lib_program.h"
 
@@ -49,12 +50,15 @@ static void record(struct step_rec *r, uint64_t offset, unsigned windows)
     assert_int_equal(pipe(say), 0);
     pid_t child = fork();
     if (child == 0) {
-        struct step_site site = {r->exe, offset};
-        struct step_recorder_options o = {
-            .output = r->data, .one_file = true, .ctl_fd = -1, .ack_fd = -1, .say_fd = say[1]};
+        struct step_site site = {.path = r->exe, .offset = offset, .is_entry = true};
+        char sites[300];
+        snprintf(sites, sizeof sites, "%s/sites", r->dir);
+        if (step_sites_write(sites, &site, 1, NULL) < 0)
+            _exit(2);
+        struct step_recorder_options o = {.sites = sites, .output = r->data, .one_file = true,
+                                          .ctl_fd = -1, .ack_fd = -1, .say_fd = say[1]};
         o.tracer.pid = r->pid;
-        o.tracer.sites = &site;
-        o.tracer.n_sites = 1;
+        o.tracer.at_sites = true;
         o.tracer.budget = 200000;
         o.tracer.encoding = pt_encode_options_default();
         o.tracer.truth = fopen(r->truth, "w");
