@@ -431,12 +431,57 @@ static void drop_thread_events(struct probe_machine *m, const struct probe_proce
     }
 }
 
+/* The first thread, which ends last in most programs, else any. */
 static pid_t living_thread(const struct probe_process *p)
 {
+    size_t leader = thread_place(p, p->pid);
+    if (leader < p->threads.len && p->threads.data[leader]->tid == p->pid &&
+        !p->threads.data[leader]->ended)
+        return p->pid;
     for (size_t i = 0; i < p->threads.len; i++)
         if (!p->threads.data[i]->ended)
             return p->threads.data[i]->tid;
     return p->pid;
+}
+
+/* A thread has ended that no record has told of yet. False when that was known, or the thread is not. */
+static bool mark_ended(struct probe_process *p, pid_t tid)
+{
+    size_t at = thread_place(p, tid);
+    if (at == p->threads.len || p->threads.data[at]->tid != tid || p->threads.data[at]->ended)
+        return false;
+    p->threads.data[at]->ended = true;
+    return true;
+}
+
+static int carry_by(struct probe_machine *m, struct probe_process *p, pid_t carrier,
+                    struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < p->sites.len; i++) {
+        struct probe_armed *a = &p->sites.data[i];
+        int old = a->fd;
+        int one = process_arm(m, carrier, a, rc == 0 ? err : NULL);
+        if (one < 0) {
+            rc = rc ? rc : one;
+            a->fd = -1;
+        }
+        if (old >= 0)
+            close_event(m, p, old);
+    }
+    p->carrier = carrier;
+    return rc;
+}
+
+/* Gives the events to another thread; one that ends meanwhile is not the last to be tried. */
+static int move_carrier(struct probe_machine *m, struct probe_process *p, struct err *err)
+{
+    for (;;) {
+        pid_t carrier = living_thread(p);
+        int rc = carry_by(m, p, carrier, err);
+        if (rc != MTUI_E_GONE || !mark_ended(p, carrier))
+            return rc;
+    }
 }
 
 /* The next set of sites: those that stay (in their order, so that numbers ascend), then new ones.
@@ -480,6 +525,8 @@ static int set_sites(struct probe_machine *m, struct probe_process *p,
 
     int rc = arm_everywhere(m, &next, err);
     if (rc < 0) {
+        if (next.cover == PROBE_COVER_PROCESS)
+            p->carrier = next.carrier;
         drop_thread_events(m, &next, first_new, false);
         for (size_t i = 0; i < next.sites.len; i++)
             if (next.sites.data[i].number >= first_new)
@@ -505,6 +552,13 @@ int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
 {
     enum probe_mechanism mechanism = choose(m, sites, n);
     int rc = set_sites(m, p, mechanism, sites, n, err);
+    /* The thread that was to carry the events has just ended: another one does. */
+    while (rc == MTUI_E_GONE && mark_ended(p, p->carrier)) {
+        rc = p->sites.len > 0 ? move_carrier(m, p, err) : 0;
+        p->carrier = p->sites.len > 0 ? p->carrier : 0;
+        if (rc == 0)
+            rc = set_sites(m, p, mechanism, sites, n, err);
+    }
     /* An instruction that the kernel cannot step out of line may still take a breakpoint. */
     if (rc == MTUI_E_NOTSUP && m->wanted == PROBE_AUTO && mechanism == PROBE_UPROBE &&
         fits_hardware(m, sites, n))
@@ -513,25 +567,6 @@ int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
 }
 
 /* ---- Ends and execs ---- */
-
-static int move_carrier(struct probe_machine *m, struct probe_process *p, struct err *err)
-{
-    pid_t carrier = living_thread(p);
-    int rc = 0;
-    for (size_t i = 0; i < p->sites.len; i++) {
-        struct probe_armed *a = &p->sites.data[i];
-        int old = a->fd;
-        int one = process_arm(m, carrier, a, rc == 0 ? err : NULL);
-        if (one < 0) {
-            rc = rc ? rc : one;
-            a->fd = -1;
-        }
-        if (old >= 0)
-            close_event(m, p, old);
-    }
-    p->carrier = carrier;
-    return rc;
-}
 
 int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct err *err)
 {

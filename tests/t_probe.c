@@ -327,6 +327,51 @@ static void first_thread_ends(void **state)
     }
 }
 
+static bool leader_is_zombie(void *arg)
+{
+    char command[128], *text;
+    snprintf(command, sizeof command, "cut -d' ' -f3 /proc/%d/task/%d/stat",
+             (int)((struct victim *)arg)->pid, (int)((struct victim *)arg)->pid);
+    text = command_output(command);
+    bool zombie = text[0] == 'Z';
+    free(text);
+    return zombie;
+}
+
+/* The same while sites are set, before any record has told of it. */
+static void first_thread_has_just_ended(void **state)
+{
+    (void)state;
+    EACH_MECHANISM(m)
+    {
+        struct seen s = {.loop = loop_new()};
+        struct loop *blind = loop_new(); /* nobody reads the probe's records */
+        struct victim v = victim_start("victim");
+        struct err err = {0};
+        char path[64];
+        struct probe_site site = site_of(&v, path, sizeof path);
+        char *program = victim_path("victim"); /* /proc/PID/exe goes with the first thread */
+        site.path = program;
+        victim_do(&v, blind, "hold 2");
+        assert_int_equal(probe_new(s.loop, &m->options, &callbacks, &s, &s.probe, &err), 0);
+        assert_int_equal(probe_watch(s.probe, v.pid, &err), 0);
+        assert_int_equal(victim_do(&v, blind, "leader 5"), 5);
+        assert_true(loop_until_true(blind, leader_is_zombie, &v));
+        if (probe_set_sites(s.probe, v.pid, &site, 1, &err) != 0)
+            fail_msg("%s: %s", m->name, err.text);
+        assert_true(loop_until(s.loop, &s.ended, 1));
+        assert_int_equal(victim_do(&v, s.loop, "call 6"), 11);
+        settle(&s);
+        assert_string_equal(s.trouble, "");
+        assert_int_equal(s.processes_ended, 0);
+        assert_int_equal(s.hits, 6);
+        disarm(&s);
+        loop_free(blind);
+        free(program);
+        victim_kill(&v);
+    }
+}
+
 static bool original_byte(void *arg)
 {
     struct victim *v = arg;
@@ -561,6 +606,7 @@ int main(void)
         cmocka_unit_test(fork_works_and_children_are_followed_when_asked),
         cmocka_unit_test(exec_is_noticed_and_sites_can_be_set_again),
         cmocka_unit_test(first_thread_ends),
+        cmocka_unit_test(first_thread_has_just_ended),
         cmocka_unit_test(end_and_disarm),
         cmocka_unit_test(tracer_is_killed),
         cmocka_unit_test(sites_change_without_a_gap),

@@ -13,6 +13,7 @@
  *   recurse N         traced() through recursion N deep: N calls
  *   longjmp N         N calls that are left by longjmp
  *   rate N US         N calls, US microseconds apart
+ *   hold T            T threads that do nothing until the end
  *   leader N          the first thread ends; another goes on reading, after N calls
  *   libc N            N calls of libc's getppid
  *   dlopen FILE NAME N loads FILE and calls its function NAME N times
@@ -192,6 +193,13 @@ static void load(const char *file, const char *name, long n)
         fn(i);
 }
 
+static void *hold(void *arg)
+{
+    for (;;)
+        pause();
+    return arg;
+}
+
 static void *read_commands(void *arg)
 {
     char line[4400], file[4097], name[128];
@@ -223,7 +231,10 @@ static void *read_commands(void *arg)
             jump(a);
         else if (sscanf(line, "rate %ld %ld", &a, &b) == 2)
             rate(a, b);
-        else if (sscanf(line, "leader %ld", &a) == 1) {
+        else if (sscanf(line, "hold %ld", &a) == 1) {
+            for (long i = 0; i < a; i++)
+                start(&t, hold, NULL);
+        } else if (sscanf(line, "leader %ld", &a) == 1) {
             worker((void *)a);
             start(&t, read_commands, NULL);
             printf("done %ld\n", atomic_load(&calls));
