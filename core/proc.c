@@ -268,8 +268,8 @@ void proc_trace_reason(const struct proc *p, char *out, size_t size)
 {
     static const char *const sentences[] = {
         [PROC_TRACE_OK] = "",
-        [PROC_TRACE_NO_PERM] = "the kernel refuses to trace it for this user: run mtui as root or "
-                               "with CAP_PERFMON and CAP_SYS_PTRACE",
+        [PROC_TRACE_NO_PERM] = ("the kernel refuses to trace it for this user: run mtui as root or "
+                                "with CAP_PERFMON and CAP_SYS_PTRACE"),
         [PROC_TRACE_KERNEL] = "a kernel thread has no user code to trace",
         [PROC_TRACE_ZOMBIE] = "it has ended and waits for its parent",
         [PROC_TRACE_32BIT] = "it is a 32-bit program; mtui traces 64-bit ones",

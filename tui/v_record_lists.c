@@ -235,7 +235,7 @@ void v_record_draw_log(struct record *r, struct surface *s, struct rect at)
         struct session_line line = session_log_at(r->session, n - shown - r->log_up + i);
         char clock[16];
         surface_printf(s, at.row + 1 + (int)i, at.col + 1, at.cols - 1,
-                       (struct style){.ink = roles[line.level]}, "%s  %s%s",
+                       (struct style){.ink = (uint16_t)roles[line.level]}, "%s  %s%s",
                        v_record_clock(clock, line.unix_ns), line.level == SESSION_INFO ? "" : "! ",
                        line.text);
     }
