@@ -207,6 +207,7 @@ void session_fill_info(struct session *s)
     info->kernel = uname(&un) == 0 ? xstrdup(un.release) : NULL;
     info->clock = xstrdup(s->recorder == PLAN_STEP ? "instructions" : "perf");
     info->started = s->setup.argv != NULL;
+    info->user_only = !s->setup.kernel;
     info->slower_than_ns = s->setup.when.slower_than_ns;
     info->ring_bytes = s->ring_bytes;
     info->frequency_hz = s->recorder == PLAN_SAMPLE

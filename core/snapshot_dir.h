@@ -42,6 +42,7 @@ struct session_info {
     uint64_t slower_than_ns; /* 0: not asked for */
     uint64_t ring_bytes;     /* per CPU (or thread); 0 unknown */
     uint64_t frequency_hz;   /* `sample`; 0 unknown */
+    bool user_only;          /* kernel code was not asked for: what `sample` has of it is left out */
     uint64_t start_unix_ns;  /* wall clock when the recording began */
     uint64_t start_ns;       /* the same moment on the recording's clock; 0 unknown */
 };

@@ -39,6 +39,7 @@ static const struct {
     KEY("slower-than-ns", NUMBER, slower_than_ns),
     KEY("ring-bytes", NUMBER, ring_bytes),
     KEY("frequency-hz", NUMBER, frequency_hz),
+    KEY("user-code-only", YES_NO, user_only),
     KEY("start-unix-ns", NUMBER, start_unix_ns),
     KEY("start-ns", NUMBER, start_ns),
 #undef KEY

@@ -339,6 +339,7 @@ int open_recording(struct recording **out, const char *path, const struct open_o
         r->has_session = snapshot_dir_read_info(found.dir, &r->session, &e) == 0;
         if (!r->has_session)
             open_note(&c, "%s", e.text);
+        c.user_only = r->session.user_only;
         if (maps_log_open(&maps, snapshot_dir_path(found.dir), &e) == 0)
             c.maps = maps;
         else if (e.code != MTUI_E_NOENT)

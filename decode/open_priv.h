@@ -13,6 +13,7 @@ struct open_context {
     const struct open_options *options;
     struct functions *functions; /* of the trace to be */
     struct sample_log *log;
+    bool user_only;              /* of sampled stacks, the part in the kernel is left out */
     struct trace_builder *exact; /* what exact decoders have filled; NULL: there was nothing for them */
     const struct maps_log *maps; /* NULL: none */
     uint64_t input_bytes;

@@ -17,6 +17,7 @@ struct reader {
     struct callchain *chains;
     VEC(uint16_t) events; /* perf_file's event → the log's */
     VEC(fn_id) stack;
+    fn_id kernel; /* stands for a stack that is in the kernel altogether, where that is left out */
     bool any_chain;
 };
 
@@ -48,6 +49,11 @@ static void add_events(struct reader *r)
     vec_push(&r->events, sample_log_add_event(r->c->log, "unknown", false, 0));
 }
 
+static bool is_user(enum perf_cpumode mode)
+{
+    return mode == PERF_MODE_USER || mode == PERF_MODE_GUEST_USER || mode == PERF_MODE_UNKNOWN;
+}
+
 /* Names are those that `perf script` prints, so that both tell the same story of one recording: the
  * address before the return address for chains unwound from stack copies, the return address itself for
  * chains recorded by the kernel. */
@@ -58,11 +64,15 @@ static int add_sample(struct reader *r, const struct perf_record *rec, struct sa
     bool unwound = rec->u.sample.stack_len > 0;
     r->stack.len = 0;
     for (size_t i = 0; i < n; i++) {
+        if (r->c->user_only && !is_user(frames[i].mode))
+            continue;
         uint64_t ip = unwound ? frames[i].lookup_ip : frames[i].ip;
         fn_id fn = symbolizer_find(r->symbols, rec->pid, ip, frames[i].mode);
         if (!vec_try_push(&r->stack, fn))
             return MTUI_E_NOMEM;
     }
+    if (n > 0 && r->stack.len == 0 && !vec_try_push(&r->stack, r->kernel))
+        return MTUI_E_NOMEM;
     r->any_chain |= n > 1;
     size_t known = r->events.len - 1;
     e->event = r->events.data[rec->event >= 0 && (size_t)rec->event < known ? (size_t)rec->event
@@ -215,6 +225,7 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
     r.as = addrspaces_new(c->maps);
     r.symbols = symbolizer_new(c->functions, r.as, &o);
     r.chains = callchain_new(f, r.as, r.symbols);
+    r.kernel = functions_intern(c->functions, "[kernel]", "[kernel]", "[kernel]", 0, FN_PSEUDO);
     add_events(&r);
     int rc = read_records(&r, err);
     if (rc == 0) {

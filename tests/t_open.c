@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "decode/export.h"
 #include "decode/open.h"
 #include "tests/lib_perf.h"
+#include "tests/lib_perfwriter.h"
 
 static const struct open_options plain = {.stdin_fd = -1};
 
@@ -436,6 +438,65 @@ static void snapshots_and_hits(void **state)
     assert_non_null(strstr(err.text, "no snapshot 9: the last one is 2"));
 }
 
+/* A sample of two frames in user code, below two in the kernel, and one of the kernel alone. */
+static void write_kernel_stacks(const char *path)
+{
+    static const uint64_t both[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000100, 0xffffffff81000200,
+                                    PERF_CONTEXT_USER, 0x1010, 0x1020};
+    struct perf_writer w = pw_file(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                                   PERF_SAMPLE_CALLCHAIN);
+    for (uint64_t i = 0; i < 2; i++) {
+        size_t n = i ? 3 : 6;
+        pw_begin(&w, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL);
+        pw_u64(&w, both[1]);
+        pw_u32(&w, 7);
+        pw_u32(&w, 7);
+        pw_u64(&w, 1000 * (i + 1));
+        pw_u64(&w, n);
+        for (size_t k = 0; k < n; k++)
+            pw_u64(&w, both[k]);
+        pw_end(&w);
+    }
+    pw_finish(&w);
+    lib_write(path, w.data, w.len);
+    pw_free(&w);
+}
+
+static void kernel_code_only_where_asked_for(void **state)
+{
+    (void)state;
+    char *tmp = lib_mkdtemp(), session[300], path[400];
+    static const size_t frames[2][2] = {{4, 2}, {2, 1}};
+    for (int user_only = 0; user_only <= 1; user_only++) {
+        struct snapshot_dir *d = NULL;
+        struct err err = {0};
+        struct session_info info = {.user_only = user_only};
+        snprintf(session, sizeof session, "%s/session%d", tmp, user_only);
+        assert_int_equal(snapshot_dir_create_at(&d, session, &err), 0);
+        assert_int_equal(snapshot_dir_write_info(d, &info, &err), 0);
+        snapshot_dir_close(d);
+        snprintf(path, sizeof path, "%s/snap-1", session);
+        assert_int_equal(mkdir(path, 0700), 0);
+        snprintf(path, sizeof path, "%s/snap-1/perf.data", session);
+        write_kernel_stacks(path);
+        struct recording *r = open_ok(session, &plain);
+        const struct sample_event *e = sample_log_events(r->samples);
+        assert_int_equal(sample_log_count(r->samples), 2);
+        for (size_t i = 0; i < 2; i++) {
+            char text[512];
+            size_t n = 0;
+            stack_of(r, &e[i], text, sizeof text);
+            for (const char *c = text; (c = strchr(c, ';')); c++)
+                n++;
+            assert_int_equal(n, frames[user_only][i]);
+            if (user_only && i == 1)
+                assert_string_equal(text, "[kernel];");
+        }
+        recording_free(r);
+    }
+    lib_rmdir(tmp);
+}
+
 static void snapshot_names(void **state)
 {
     (void)state;
@@ -564,6 +625,7 @@ int main(void)
         cmocka_unit_test(text_gives_the_same_trace),
         cmocka_unit_test(pipe_layout_on_standard_input),
         cmocka_unit_test(snapshots_and_hits),
+        cmocka_unit_test(kernel_code_only_where_asked_for),
         cmocka_unit_test(snapshot_names),
         cmocka_unit_test(refusals),
         cmocka_unit_test(partial_text),
