@@ -290,7 +290,7 @@ int perf_data_check(const char *path, uint64_t *bytes, struct err *err)
         return PERF_DATA_FOREIGN;
     uint64_t offset = get_u64(head + AT_DATA_OFFSET), size = get_u64(head + AT_DATA_SIZE);
     if (!size)
-        return PERF_DATA_UNFINISHED;
+        return (uint64_t)st.st_size <= offset ? PERF_DATA_EMPTY : PERF_DATA_UNFINISHED;
     return offset + size < offset || offset + size > (uint64_t)st.st_size ? PERF_DATA_TRUNCATED
                                                                           : PERF_DATA_OK;
 }

@@ -35,7 +35,7 @@ enum perf_data_health {
     PERF_DATA_OK,
     PERF_DATA_UNFINISHED, /* data size 0 in the header: perf was killed before it closed the file */
     PERF_DATA_TRUNCATED,  /* shorter than the header says */
-    PERF_DATA_EMPTY,      /* no bytes */
+    PERF_DATA_EMPTY,      /* no bytes, or nothing after the header of an unfinished file */
     PERF_DATA_FOREIGN     /* no perf.data header */
 };
 

@@ -126,7 +126,7 @@ static void find_cycles(struct capabilities *c)
     else
         snprintf(reason, sizeof reason,
                  "it opens and stays at 0: `sample` uses the timer event cpu-clock");
-    capability_say(line, false, why ? "absent" : "does not count", reason,
+    capability_say(line, false, why ? "none" : "does not count", reason,
                    why == EACCES || why == EPERM ? "sysctl kernel.perf_event_paranoid=1" : "");
 }
 
@@ -204,7 +204,7 @@ static void find_kernel_symbols(const struct capability_paths *paths, struct cap
     capability_say(&c->line[CAP_KCORE], readable, readable ? "readable" : "not readable",
                    readable ? "" : errno == ENOENT ? "the kernel has no /proc/kcore: no kernel code"
                                                    : "only root may read kernel code",
-                   readable ? "" : "sudo mtui");
+                   readable || errno == ENOENT ? "" : "sudo mtui");
 }
 
 static void find_yama(const struct capability_paths *paths, struct capabilities *c)

@@ -146,6 +146,9 @@ static void compose_sentence(struct recorder *r, bool ok)
                  tail_line(r->tail, tail_count(r->tail) - 1));
     else
         snprintf(r->sentence, sizeof r->sentence, "%s, without a word", end);
+    size_t n = strlen(r->sentence);
+    if (r->was_ready && r->end.known && r->end.signaled && !ok && r->mode != PLAN_WHOLE)
+        snprintf(r->sentence + n, sizeof r->sentence - n, "; what was in its ring is lost");
 }
 
 /* What perf record --kcore has made beside the data (perf.data-directory-format.txt). */

@@ -1,9 +1,12 @@
 #include "decode/export.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/fmt.h"
+#include "core/snapshot_dir.h"
 #include "decode/export_priv.h"
 
 static const struct {
@@ -119,6 +122,40 @@ int export_write(FILE *file, const struct trace *t, const struct sample_log *log
     int rc = formats[options->format].write(&j, err);
     int end = export_out_end(j.out, rc ? NULL : err);
     return rc ? rc : end;
+}
+
+static bool holds_perf_data(const char *path)
+{
+    char magic[8] = "";
+    FILE *f = fopen(path, "re");
+    bool is = f && fread(magic, 1, sizeof magic, f) == sizeof magic &&
+              (!memcmp(magic, "PERFILE2", 8) || !memcmp(magic, "2ELIFREP", 8));
+    if (f)
+        (void)fclose(f);
+    return is;
+}
+
+/* In the directory of a recording, or below it. */
+static bool is_part_of(const char *path, const char *recording)
+{
+    char *real = realpath(path, NULL), *dir = realpath(recording, NULL);
+    size_t n = dir ? strlen(dir) : 0;
+    bool part = real && dir && snapshot_dir_is(dir) && strncmp(real, dir, n) == 0 && real[n] == '/';
+    free(real);
+    free(dir);
+    return part;
+}
+
+int export_check_output(const char *out, const char *in, struct err *err)
+{
+    struct stat to, from;
+    if (strcmp(out, "-") == 0 || stat(out, &to) != 0 || !S_ISREG(to.st_mode))
+        return 0;
+    bool itself = stat(in, &from) == 0 && to.st_dev == from.st_dev && to.st_ino == from.st_ino;
+    if (!itself && !is_part_of(out, in) && !holds_perf_data(out))
+        return 0;
+    return err_set(err, MTUI_E_STATE,
+                   "%s belongs to a recording, and mtui overwrites none: name another file", out);
 }
 
 static bool ends_in_gz(const char *path)

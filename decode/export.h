@@ -60,6 +60,10 @@ int export_parse_range(const char *range, struct export_options *options, struct
 int export_write(FILE *file, const struct trace *t, const struct sample_log *log,
                  const struct export_options *options, struct err *err);
 
+/* Whether an export of the recording `in` may be written to `out`: not over the recording itself, another
+ * perf.data, or a file of the snapshot directory that it lies in. MTUI_E_STATE. */
+int export_check_output(const char *out, const char *in, struct err *err);
+
 /* The same into a file, made anew (gzip is set when its name ends in ".gz"); "-" is standard output. */
 int export_to_path(const char *path, const struct trace *t, const struct sample_log *log,
                    const struct export_options *options, struct err *err);

@@ -1,5 +1,5 @@
 /* A small server for end-to-end tests: two threads handle a request of about 3 ms a hundred times a second.
- * Ends when its stdin does, or after a minute. `batch_target quick` handles twenty requests and ends. */
+ * Ends when its stdin does, or after ten minutes. `batch_target quick` handles twenty requests and ends. */
 #include <pthread.h>
 #include <poll.h>
 #include <stdio.h>
@@ -52,6 +52,6 @@ int main(int argc, char **argv)
         return 0;
     }
     struct pollfd in = {.fd = 0, .events = POLLIN};
-    poll(&in, 1, 60000);
+    poll(&in, 1, 600000);
     return 0;
 }

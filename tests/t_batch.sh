@@ -143,7 +143,39 @@ check 'a trigger before the program exists' grep -qP '\thandle_request\t' "$tmp/
 check 'no such program: exit 1' [ $? -eq 1 ]
 check 'and it is named' grep -q 'no-such-program' "$tmp/err"
 
-# 8. kill -9 of perf: said, and what was written is kept.
+# Exports never overwrite what they read, nor another recording.
+data=$(ls "$tmp"/run/snap-*/perf.data) sum=$(cksum <"$data")
+for out in "$data" "$tmp/run/session.ini" "$tmp/run/../run/maps/log"; do
+    "$mtui" export -f spans -o "$out" "$tmp/run" >"$tmp/out" 2>"$tmp/err" </dev/null
+    check "export over $out: exit 1" [ $? -eq 1 ]
+    check 'and why' grep -q 'belongs to a recording' "$tmp/err"
+done
+cp "$data" "$tmp/copy.data"
+"$mtui" export -f spans -o "$tmp/copy.data" "$data" 2>"$tmp/err" </dev/null
+check 'over another recording' [ $? -eq 1 ]
+ln -s copy.data "$tmp/link.data"
+"$mtui" export -f branches -o "$tmp/copy.data" "$tmp/link.data" 2>"$tmp/err" </dev/null
+check 'over itself by another name' [ $? -eq 1 ]
+check 'they are as they were' [ "$(cksum <"$data")$(cksum <"$tmp/copy.data")" = "$sum$sum" ]
+"$mtui" export -f spans -o "$tmp/spans" "$data" 2>"$tmp/err" </dev/null || bad "export -o: exit $?"
+"$mtui" export -f spans -o "$tmp/spans" "$data" 2>"$tmp/err" </dev/null || bad "export -o again: exit $?"
+
+# A full disk behind stdout is said, and where the recording lies.
+"$mtui" attach -p "$pid" --duration 300ms --batch -o "$tmp/nostdout" >/dev/full 2>"$tmp/err" </dev/null
+check 'stdout is full: exit 1' [ $? -eq 1 ]
+check 'and said' grep -q "standard output: .*$tmp/nostdout" "$tmp/err"
+
+# 8. kill -9 of perf: said, and what was written is kept. Its ring is not: a file without it is no
+# snapshot.
+"$mtui" attach -p "$pid" --mode ring --batch -o "$tmp/k0" >"$tmp/out" 2>"$tmp/err" </dev/null &
+job=$!
+wait_for 20 grep -q recording "$tmp/err" || bad 'does not arm'
+kill -9 $(perfs_of "$pid")
+wait $job
+check 'perf killed with its ring: exit 1' [ $? -eq 1 ]
+check 'no directory is printed' [ ! -s "$tmp/out" ]
+check 'what is lost is said' grep -q 'killed by signal 9.*ring' "$tmp/err"
+check 'no empty snapshot' [ -z "$(find "$tmp/k0" -name perf.data 2>/dev/null)" ]
 "$mtui" attach -p "$pid" --mode trigger --batch -o "$tmp/k1" >"$tmp/out" 2>"$tmp/err" </dev/null &
 job=$!
 wait_for 20 grep -q recording "$tmp/err" || bad 'does not arm'
@@ -177,7 +209,15 @@ check 'the directory' [ "$(cat "$tmp/out")" = "$tmp/k3" ]
 "$mtui" export -f functions "$tmp/k3" --snapshot 1 >"$tmp/functions" 2>"$tmp/err" </dev/null || bad "export: exit $?"
 check 'a dead program still has its names' grep -qP '\thandle_request\t' "$tmp/functions"
 
-# 11. The demo.
+# 11. The doctor: columns stand below each other; without perf nothing is promised.
+"$mtui" doctor >"$tmp/out" 2>"$tmp/err" </dev/null || bad "doctor: exit $?"
+check 'one column of states' [ "$(grep -oE '^.* (present|absent) ' "$tmp/out" | sed -E 's/(present|absent) $//' | awk '{print length}' | sort -u | wc -l)" = 1 ]
+check 'what records here' grep -q '^Recording here is done with' "$tmp/out"
+MTUI_PERF=$tmp/no-perf "$mtui" doctor >"$tmp/out" 2>"$tmp/err" </dev/null || bad "doctor without perf: exit $?"
+check 'no promise without perf' sh -c "! grep -q '^Recording here is done' '$tmp/out'"
+check 'but why' grep -q 'Nothing can be recorded.*no-perf' "$tmp/out"
+
+# 12. The demo.
 "$mtui" demo -o "$tmp/demo" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "demo: exit $?"
 check 'the function table' grep -q 'render_block' "$tmp/out"
 check 'where it lies' grep -q "$tmp/demo" "$tmp/out"

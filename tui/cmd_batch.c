@@ -1,6 +1,7 @@
 /* Recording without a screen. stdout carries the result alone; everything else goes to stderr. */
 #include "tui/cmd.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,8 +122,12 @@ static int finish(struct batch *b, char **dir)
         *dir = xstrdup(path);
     else if (b->snapshots && !b->json)
         puts(path);
+    if (!dir && (fflush(stdout) != 0 || ferror(stdout))) {
+        fprintf(stderr, "mtui: standard output: %s; the recording is in %s\n", strerror(errno), path);
+        return 1;
+    }
     if (b->snapshots && status.state == SESSION_ENDED)
-        return fflush(stdout) == 0 ? 0 : 1;
+        return 0;
     if (b->snapshots) {
         fprintf(stderr, "mtui: %s; what was written is kept\n", status.sentence);
         return 0;

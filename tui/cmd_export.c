@@ -41,6 +41,8 @@ int cmd_export(struct cli *c)
         cmd_fail(&err);
         return 2;
     }
+    if (export_check_output(out, c->path, &err) < 0)
+        return cmd_fail(&err);
     rc = branches ? export_branches(&r, c->path, &open, out, &options, &err)
                   : open_recording(&r, c->path, &open, &err);
     if (rc < 0)
