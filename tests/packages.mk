@@ -5,7 +5,7 @@
 build_packages = libncurses-dev libipt-dev libelf-dev libdw-dev libpcre2-dev libzstd-dev zlib1g-dev \
 	liblzma-dev libiberty-dev libzydis-dev
 run_packages   = linux-perf
-check_packages = libcmocka-dev g++ tmux
+check_packages = libcmocka-dev g++ tmux procps python3-minimal xz-utils util-linux groff-base
 
 missing = $(shell command -v dpkg-query >/dev/null && for p in $(1); do \
 	dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done)
@@ -27,7 +27,7 @@ install_missing = @m="$(strip $(call missing,$(1)))"; [ -z "$$m" ] || { \
 
 why_build = the libraries that mtui is built with
 why_run   = perf, which does the recording
-why_check = the test library, a C++ compiler for traced examples, a terminal to test in
+why_check = the test library, a C++ compiler for traced examples, a terminal, and what tests compare with
 deps-build:
 	$(call install_missing,$(build_packages),$(why_build))
 	$(call install_missing,$(run_packages),$(why_run))
