@@ -13,11 +13,18 @@ void *large_alloc(size_t count, size_t size)
         return NULL;
     if (bytes < HUGE_PAGE)
         return malloc(bytes);
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    /* Huge pages begin at multiples of their size: one more is mapped, and what sticks out is given back. */
+    size_t whole = (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    char *p = mmap(NULL, whole + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
+    size_t before = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
+    if (before)
+        munmap(p, before);
+    munmap(p + before + whole, HUGE_PAGE - before);
+    p += before;
     /* Only advice: without huge pages everything works, slower. */
-    (void)madvise(p, bytes, MADV_HUGEPAGE);
+    (void)madvise(p, whole, MADV_HUGEPAGE);
     return p;
 }
 
@@ -29,5 +36,5 @@ void large_free(void *p, size_t count, size_t size)
     if (bytes < HUGE_PAGE)
         free(p);
     else
-        munmap(p, bytes);
+        munmap(p, (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1));
 }

@@ -265,7 +265,7 @@ static struct pt_node *keep(struct pt_nodes *c, const struct draft *d)
 {
     struct pt_node *n = carve(c, sizeof *n);
     struct pt_step *steps = carve(c, (d->node.n_steps ? d->node.n_steps : 1) * sizeof *steps);
-    const struct pt_step **calls = carve(c, (d->n_calls ? d->n_calls : 1) * sizeof *calls);
+    struct pt_step **calls = carve(c, (d->n_calls ? d->n_calls : 1) * sizeof *calls);
     if (!n || !steps || !calls)
         return NULL;
     *n = d->node;

@@ -49,7 +49,7 @@ struct pt_node {
     uint64_t next;                /* behind the terminator; ON: where it goes on */
     uint32_t n_calls;             /* steps that are CALL or LEAVE, in `calls` */
     uint32_t insns;               /* from start to the terminator, with it */
-    const struct pt_step *const *calls;
+    struct pt_step **calls;
     fn_id fn;                     /* at the terminator */
     uint8_t kind;                 /* enum pt_node_kind */
     bool leaves;                  /* CONDITIONAL: taken, it jumps into another function */

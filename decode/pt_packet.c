@@ -1,5 +1,6 @@
 #include "decode/pt_packet.h"
 
+#include <endian.h>
 #include <string.h>
 
 static uint64_t little_endian(const uint8_t *p, size_t n)
@@ -16,7 +17,13 @@ static int plain(struct packet *out, enum pt_kind kind, const uint8_t *at, const
     if ((size_t)(end - at) < head + payload)
         return PT_END;
     *out = (struct packet){.kind = (uint8_t)kind, .len = (uint8_t)(head + payload)};
-    out->value = payload <= 8 ? little_endian(at + head, payload) : 0;
+    if (payload && payload < 8 && (size_t)(end - at) >= head + 8) { /* the usual case: one load */
+        uint64_t v;
+        memcpy(&v, at + head, sizeof v);
+        out->value = le64toh(v) & (((uint64_t)1 << 8 * payload) - 1);
+    } else {
+        out->value = payload <= 8 ? little_endian(at + head, payload) : 0;
+    }
     return out->len;
 }
 

@@ -344,11 +344,37 @@ static bool is_status(unsigned kind)
     }
 }
 
+/* Most packets of most traces: up to six outcomes in a byte, the highest set bit marks where they begin. */
+static inline bool is_short_tnt(const struct pt_walk *w)
+{
+    uint8_t op = *w->at;
+    return !(op & 1) && op > 2 && w->state == WALK_ON && !w->in_psb && w->n_bits <= 64 - 6;
+}
+
+static inline void on_short_tnt(struct pt_walk *w)
+{
+    unsigned marked = *w->at >> 1u, count = 31u - (unsigned)__builtin_clz(marked);
+    w->bits = w->bits << count | (marked & ((1u << count) - 1));
+    w->n_bits += count;
+    walk_take_bits(w);
+    if (w->cyc_in_hand) {
+        w->cyc_in_hand = false;
+        walk_settle(w, w->now);
+    }
+    if (!w->lost_from)
+        w->walked++;
+    w->at++;
+}
+
 /* Up to the seam. */
 static void walk_own(struct pt_walk *w)
 {
     while (w->at < w->seam) {
         struct packet p;
+        if (is_short_tnt(w)) {
+            on_short_tnt(w);
+            continue;
+        }
         int n = pt_packet_read(w->at, w->seam, &p);
         if (n < 0) {
             w->at = n == PT_END && w->seam == w->end ? skip_cut(w) : skip_bad(w, w->seam);

@@ -11,14 +11,6 @@ struct pt_node *walk_node_at(struct pt_walk *w, uint64_t ip)
 
 /* ---- along a node ---- */
 
-void walk_push_return(struct pt_walk *w, uint64_t addr, struct pt_node **node)
-{
-    w->returns_top = (w->returns_top + 1) % WALK_RETURNS;
-    w->returns[w->returns_top] = (struct return_entry){addr, node};
-    if (w->returns_len < WALK_RETURNS)
-        w->returns_len++;
-}
-
 static void take_call(struct pt_walk *w, struct pt_step *s)
 {
     uint64_t insns = w->insns + s->insns;
@@ -45,15 +37,20 @@ void walk_take_steps(struct pt_walk *w, struct pt_node *node, uint32_t n)
 }
 
 /* The whole node up to its terminator has run. */
-void walk_run_node(struct pt_walk *w, struct pt_node *n)
+static inline void run_node(struct pt_walk *w, struct pt_node *n)
 {
-    if (w->sink.branch) {
+    if (__builtin_expect(w->sink.branch != NULL, 0)) {
         walk_take_steps(w, n, n->n_steps);
     } else {
         for (uint32_t i = 0; i < n->n_calls; i++)
-            take_call(w, &n->steps[n->calls[i] - n->steps]);
+            take_call(w, n->calls[i]);
     }
     w->insns += n->insns;
+}
+
+void walk_run_node(struct pt_walk *w, struct pt_node *n)
+{
+    run_node(w, n);
 }
 
 /* Over nodes that were only cut for length. */
@@ -85,9 +82,9 @@ static inline bool follow(struct pt_walk *w, struct pt_node **link, uint64_t ip)
 
 /* ---- outcomes ---- */
 
-static bool take_branch(struct pt_walk *w, struct pt_node *n, bool taken)
+static inline bool take_branch(struct pt_walk *w, struct pt_node *n, bool taken)
 {
-    walk_run_node(w, n);
+    run_node(w, n);
     if (!taken)
         return follow(w, &n->fall, n->next);
     if (w->sink.branch)
@@ -99,9 +96,9 @@ static bool take_branch(struct pt_walk *w, struct pt_node *n, bool taken)
     return true;
 }
 
-static bool take_compressed_return(struct pt_walk *w, struct pt_node *n)
+static inline bool take_compressed_return(struct pt_walk *w, struct pt_node *n)
 {
-    walk_run_node(w, n); /* its own calls are what it may return from */
+    run_node(w, n); /* its own calls are what it may return from */
     if (!w->returns_len) {
         walk_mismatch(w);
         return false;

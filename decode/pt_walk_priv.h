@@ -107,6 +107,14 @@ static inline void walk_branch(struct pt_walk *w, enum pt_branch_kind kind, uint
     w->sink.branch(w->sink.arg, &b);
 }
 
+static inline void walk_push_return(struct pt_walk *w, uint64_t addr, struct pt_node **node)
+{
+    w->returns_top = (w->returns_top + 1) % WALK_RETURNS;
+    w->returns[w->returns_top] = (struct return_entry){addr, node};
+    if (w->returns_len < WALK_RETURNS)
+        w->returns_len++;
+}
+
 /* ---- pt_walk.c ---- */
 
 /* The position is not known from the packet in hand on; why is a constant string. */
@@ -134,7 +142,6 @@ void walk_take_bits(struct pt_walk *w);
 bool walk_run_on(struct pt_walk *w);
 /* Every instruction of the node has run, up to its terminator and with it. */
 void walk_run_node(struct pt_walk *w, struct pt_node *n);
-void walk_push_return(struct pt_walk *w, uint64_t addr, struct pt_node **node);
 /* The first n steps of a node, with the branches between them. */
 void walk_take_steps(struct pt_walk *w, struct pt_node *node, uint32_t n);
 

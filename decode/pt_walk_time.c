@@ -14,13 +14,15 @@ void walk_settle(struct pt_walk *w, uint64_t now)
     if (now < t0)
         now = t0;
     uint64_t passed = t0 ? now - t0 : 0, insns = w->insns - c0;
+    /* Time an instruction, 32.32 fixed point; what passes in more than four seconds is not spread. */
+    uint64_t each = insns && passed >> 32 == 0 ? (passed << 32) / insns : 0;
     for (size_t i = w->unsettled; i < w->n; i++) {
         struct flow_event *e = &w->batch[i];
         uint64_t done = e->insns > c0 ? e->insns - c0 : 0;
         if (!t0 || done >= insns || !insns)
             e->time = now;
         else
-            e->time = t0 + (uint64_t)((pt_u128)passed * done / insns);
+            e->time = t0 + (done * each >> 32);
     }
     w->unsettled = w->n;
     w->settled_time = now;

@@ -11,7 +11,7 @@
 #include "decode/trace_priv.h"
 
 #define CHUNK_FIRST 64
-#define CHUNK_MOST ((size_t)1 << 17) /* 3 MiB: mapped on its own, given back as soon as sorted */
+#define CHUNK_MOST (((size_t)4 << 20) / sizeof(struct span) - 1) /* two huge pages, given back once sorted */
 
 struct span_chunk {
     struct span_chunk *next;
