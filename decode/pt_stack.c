@@ -292,6 +292,9 @@ static void on_return(struct pt_stack *s, const struct flow_event *e)
 
 static void on_jump(struct pt_stack *s, const struct flow_event *e)
 {
+    const struct frame *t = top(s);
+    if (!e->at_start && t && t->fn == e->fn && known(s, e->fn))
+        return; /* back into the code that is running: an aborted transaction */
     if (!e->at_start && s->open.len) {
         size_t below = find_open(s, e->fn, s->open.len - 1);
         if (below != SIZE_MAX) {
@@ -393,8 +396,10 @@ int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t 
 {
     for (size_t i = 0; i < n; i++)
         on_event(s, &events[i]);
-    if (n)
+    if (n) {
         s->last_ns = events[n - 1].time;
+        trace_builder_pass(s->b, s->thread, s->last_ns);
+    }
     return s->no_memory ? MTUI_E_NOMEM : 0;
 }
 

@@ -14,7 +14,10 @@ static void interrupt_to(struct pt_walk *w, uint64_t ip)
     }
     bool at_start;
     fn_id fn = pt_nodes_function(w->nodes, ip, &at_start);
-    walk_emit(w, PT_EVENT_INTERRUPT, from, fn, w->insns)->at_start = at_start;
+    if (w->aborted) /* a transaction: back to its beginning, where the program decides what to do */
+        walk_emit(w, PT_EVENT_JUMP, ip, fn, w->insns)->at_start = false;
+    else
+        walk_emit(w, PT_EVENT_INTERRUPT, from, fn, w->insns)->at_start = at_start;
     walk_branch(w, w->aborted ? PT_BRANCH_ABORT : PT_BRANCH_INTERRUPT, from, ip, PT_END_UNKNOWN);
     w->aborted = false;
     w->cur = walk_node_at(w, ip);

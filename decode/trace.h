@@ -151,6 +151,9 @@ int trace_builder_wrap(struct trace_builder *b, size_t thread, uint64_t time_ns,
  * later wrap reaches back. */
 void trace_builder_cut(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags);
 
+/* Time has passed in the thread: what is open is open at least until then. */
+void trace_builder_pass(struct trace_builder *b, size_t thread, uint64_t time_ns);
+
 size_t trace_builder_depth(const struct trace_builder *b, size_t thread);
 /* The function open at a depth of the thread's present stack; FN_NONE beyond it. */
 fn_id trace_builder_open_fn(const struct trace_builder *b, size_t thread, size_t depth);

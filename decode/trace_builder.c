@@ -302,6 +302,11 @@ void trace_builder_leave(struct trace_builder *b, size_t thread, uint64_t time_n
     s->flags |= (uint16_t)flags;
 }
 
+void trace_builder_pass(struct trace_builder *b, size_t thread, uint64_t time_ns)
+{
+    advance(b->threads.data[thread], time_ns);
+}
+
 size_t trace_builder_depth(const struct trace_builder *b, size_t thread)
 {
     return b->threads.data[thread]->stack.len;

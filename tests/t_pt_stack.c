@@ -1,0 +1,353 @@
+/* The stack rules one by one, on events made by hand: what becomes of frames, and when. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode/pt_stack.h"
+
+/* A function's name is a letter; its addresses are letter << 12. */
+struct rig {
+    struct functions *functions;
+    struct trace_builder *b;
+    struct pt_stack *stack;
+    struct trace *t;
+    uint64_t now;
+};
+
+static uint64_t at(char fn, unsigned offset)
+{
+    return ((uint64_t)fn << 12) + offset;
+}
+
+static fn_id id(struct rig *r, char fn)
+{
+    char name[2] = {fn, '\0'};
+    if (fn == 'U')
+        return functions_intern(r->functions, "m", "_Unwind_Resume", "_Unwind_Resume", 0, FN_USER);
+    if (fn == 'S')
+        return functions_intern(r->functions, "m", "swapcontext", "swapcontext", 0, FN_USER);
+    if (fn == '?')
+        return functions_intern(r->functions, "m", "[unknown]", "[unknown]", 0, FN_UNKNOWN);
+    return functions_intern(r->functions, "m", name, name, 0, FN_USER);
+}
+
+static struct rig rig(void)
+{
+    struct rig r = {.functions = functions_new(), .now = 100};
+    r.b = trace_builder_new(r.functions);
+    r.stack = pt_stack_new(r.b, trace_builder_thread(r.b, 1, 1), r.functions);
+    return r;
+}
+
+/* Every event comes ten nanoseconds after the one before. */
+static void event(struct rig *r, enum pt_event_kind kind, uint64_t addr, char fn, bool at_start, unsigned how)
+{
+    struct flow_event e = {.time = r->now += 10,
+                           .addr = addr,
+                           .fn = fn ? id(r, fn) : FN_NONE,
+                           .kind = (uint8_t)kind,
+                           .how = (uint8_t)how,
+                           .at_start = at_start};
+    assert_int_equal(pt_stack_events(r->stack, &e, 1), 0);
+}
+
+static void begin(struct rig *r, char fn, unsigned offset)
+{
+    event(r, PT_EVENT_BEGIN, at(fn, offset), fn, offset == 0, 0);
+}
+
+static void end(struct rig *r, char fn, unsigned offset, enum pt_end how)
+{
+    event(r, PT_EVENT_END, at(fn, offset), 0, false, how);
+}
+
+/* A call from `from` at offset − 5 to the beginning of `to`. */
+static void call(struct rig *r, char from, unsigned offset, char to)
+{
+    event(r, PT_EVENT_CALL, at(from, offset), to, true, 0);
+}
+
+static void ret(struct rig *r, char to, unsigned offset)
+{
+    event(r, PT_EVENT_RETURN, at(to, offset), to, offset == 0, 0);
+}
+
+static void jump(struct rig *r, char to, unsigned offset)
+{
+    event(r, PT_EVENT_JUMP, at(to, offset), to, offset == 0, 0);
+}
+
+static void lost(struct rig *r)
+{
+    event(r, PT_EVENT_LOST, 0, 0, false, GAP_OVERFLOW);
+}
+
+/* Ends it; what came out, row by row: "name start-end flags", rows divided by "/". */
+static char *finish(struct rig *r)
+{
+    char *out = NULL;
+    size_t len, n;
+    struct err err = {0};
+    pt_stack_free(r->stack);
+    assert_int_equal(trace_builder_clamped(r->b), 0);
+    assert_int_equal(trace_builder_finish(r->b, &r->t, &err), 0);
+    trace_builder_free(r->b);
+    if (trace_check(r->t, &err) < 0)
+        fail_msg("%s", err.text);
+    FILE *f = open_memstream(&out, &len);
+    for (size_t d = 0; d < trace_thread(r->t, 0)->depths; d++) {
+        const struct span *s = trace_row(r->t, 0, d, &n);
+        fprintf(f, "%s", d ? " / " : "");
+        for (size_t i = 0; i < n; i++) {
+            fprintf(f, "%s%s %" PRIu64 "-%" PRIu64, i ? ", " : "", functions_get(trace_functions(r->t), s[i].fn)->raw,
+                    s[i].start_ns, s[i].end_ns);
+            if (s[i].flags)
+                fprintf(f, " ");
+            for (unsigned k = 0; k < 4; k++)
+                if (s[i].flags >> k & 1)
+                    fputc("setg"[k], f);
+        }
+    }
+    fclose(f);
+    trace_free(r->t);
+    return out;
+}
+
+static void expect(struct rig *r, const char *want)
+{
+    char *got = finish(r);
+    assert_string_equal(got, want);
+    free(got);
+}
+
+static void calls_nest(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);      /* 110 */
+    call(&r, 'a', 5, 'b');  /* 120 */
+    call(&r, 'b', 9, 'c');  /* 130 */
+    ret(&r, 'b', 9);        /* 140 */
+    call(&r, 'b', 20, 'c'); /* 150 */
+    ret(&r, 'b', 20);       /* 160 */
+    ret(&r, 'a', 5);        /* 170 */
+    end(&r, 'a', 8, PT_END_SYSCALL);
+    expect(&r, "a 110-180 e / b 120-170 / c 130-140, c 150-160");
+}
+
+/* Return to any live ancestor pops all between (D6); longjmp by jump into an open function (D1). */
+static void skipped_frames(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);      /* 110 */
+    call(&r, 'a', 5, 'b');  /* 120 */
+    call(&r, 'b', 9, 'c');  /* 130 */
+    ret(&r, 'a', 5);        /* 140: over b */
+    call(&r, 'a', 15, 'b'); /* 150 */
+    call(&r, 'b', 9, 'c');  /* 160 */
+    jump(&r, 'a', 77);      /* 170: longjmp */
+    call(&r, 'a', 90, 'd'); /* 180 */
+    ret(&r, 'a', 90);       /* 190 */
+    expect(&r, "a 110-190 e / b 120-140, b 150-170, d 180-190 / c 130-140, c 160-170");
+}
+
+static void longjmp_a_hundred_thousand_times(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);
+    for (unsigned i = 0; i < 100000; i++) {
+        call(&r, 'a', 5, 'b');
+        call(&r, 'b', 9, 'c');
+        if (i & 1)
+            jump(&r, 'a', 77); /* by a jump, or by a return that nothing waits for */
+        else
+            ret(&r, 'a', 77);
+    }
+    char *got = finish(&r);
+    unsigned rows = 1;
+    for (const char *p = got; (p = strstr(p, " / ")) != NULL; p++)
+        rows++;
+    assert_int_equal(rows, 3);
+    free(got);
+}
+
+static void tail_calls(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);     /* 110 */
+    call(&r, 'a', 5, 'b'); /* 120 */
+    jump(&r, 'c', 0);      /* 130 */
+    call(&r, 'c', 9, 'd'); /* 140 */
+    ret(&r, 'c', 9);       /* 150 */
+    ret(&r, 'a', 5);       /* 160 */
+    expect(&r, "a 110-160 e / b 120-130, c 130-160 t / d 140-150");
+}
+
+/* call thunk; inside: call over the pause loop; the return goes to the real target. */
+static void retpolines(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);                                          /* 110 */
+    call(&r, 'a', 5, 't');                                      /* 120 */
+    event(&r, PT_EVENT_CALL, at('t', 5), 't', false, 0);        /* 130: into the middle of t */
+    ret(&r, 'b', 0);                                            /* 140: the indirect call */
+    ret(&r, 'a', 5);                                            /* 150 */
+    expect(&r, "a 110-150 e / t 120-140, b 140-150 t / t 130-140");
+}
+
+/* A handler nests where the program was, sigreturn goes on there; the restorer belongs to it. */
+static void signals(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);               /* 110 */
+    call(&r, 'a', 5, 'b');           /* 120 */
+    end(&r, 'b', 30, PT_END_ASYNC);  /* 130 */
+    begin(&r, 'h', 0);               /* 140 */
+    call(&r, 'h', 9, 'c');           /* 150 */
+    ret(&r, 'h', 9);                 /* 160 */
+    ret(&r, 'r', 0);                 /* 170: the restorer */
+    end(&r, 'r', 7, PT_END_SYSCALL); /* 180: sigreturn */
+    begin(&r, 'b', 30);              /* 190 */
+    ret(&r, 'a', 5);                 /* 200 */
+    expect(&r, "a 110-200 e / b 120-200 / [untraced] 130-140, h 140-170, r 170-190 / c 150-160, [syscall] 180-190");
+}
+
+static void system_calls(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);               /* 110 */
+    end(&r, 'a', 30, PT_END_SYSCALL);/* 120 */
+    begin(&r, 'a', 32);              /* 130 */
+    end(&r, 'a', 40, PT_END_ASYNC);  /* 140: a fault */
+    begin(&r, 'a', 40);              /* 150 */
+    expect(&r, "a 110-150 e / [syscall] 120-130, [untraced] 140-150");
+}
+
+/* The exception goes on from _Unwind_Resume to the next frame of the same function. */
+static void exceptions_through_recursion(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);      /* 110 */
+    call(&r, 'a', 5, 'f');  /* 120 */
+    call(&r, 'f', 9, 'f');  /* 130 */
+    call(&r, 'f', 20, 'x'); /* 140: throws */
+    jump(&r, 'f', 50);      /* 150: landing pad of the inner one */
+    call(&r, 'f', 60, 'U'); /* 160 */
+    jump(&r, 'f', 50);      /* 170: of the outer one */
+    call(&r, 'f', 60, 'U'); /* 180 */
+    jump(&r, 'a', 70);      /* 190: caught */
+    expect(&r, "a 110-190 e / f 120-190 / f 130-170, _Unwind_Resume 180-190 / x 140-150, _Unwind_Resume 160-170");
+}
+
+/* What was left comes up again where it waits; two that wait at the same place take turns. */
+static void fibres(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);     /* 110 */
+    call(&r, 'a', 5, 'S'); /* 120 */
+    ret(&r, 'f', 0);       /* 130: a stack of its own */
+    call(&r, 'f', 9, 'S'); /* 140 */
+    ret(&r, 'a', 5);       /* 150: back */
+    call(&r, 'a', 15, 'S');/* 160 */
+    ret(&r, 'f', 9);       /* 170 */
+    call(&r, 'f', 19, 'S');/* 180 */
+    ret(&r, 'a', 15);      /* 190 */
+    expect(&r, "a 110-130, f 130-150, a 150-170, f 170-190, a 190-190 e / swapcontext 120-130, "
+               "swapcontext 140-150, swapcontext 160-170, swapcontext 180-190");
+}
+
+/* The caller of the first function was there all the time: inferred, around everything. */
+static void below_the_beginning(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'b', 20);    /* 110 */
+    call(&r, 'b', 30, 'c');/* 120 */
+    ret(&r, 'b', 30);      /* 130 */
+    ret(&r, 'a', 44);      /* 140 */
+    call(&r, 'a', 60, 'd');/* 150 */
+    ret(&r, 'a', 60);      /* 160 */
+    expect(&r, "a 110-160 se / b 110-140 s, d 150-160 / c 120-130");
+}
+
+/* After a loss nothing is invented: what was open has ended, and a recursion is seen only where it was
+ * called (D2). */
+static void losses(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);      /* 110 */
+    call(&r, 'a', 5, 'b');  /* 120 */
+    lost(&r);               /* 130 */
+    begin(&r, 'b', 40);     /* 140 */
+    ret(&r, 'a', 5);        /* 150 */
+    expect(&r, "a 110-130 g, a 140-150 se / b 120-130 g, b 140-150 s");
+}
+
+/* Another program, another snapshot: nothing crosses the border (D5). */
+static void resets(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);     /* 110 */
+    call(&r, 'a', 5, 'b'); /* 120 */
+    pt_stack_reset(r.stack);
+    begin(&r, 'a', 3);     /* 130 */
+    ret(&r, 'm', 9);       /* 140 */
+    expect(&r, "a 110-120, m 130-140 se / b 120-120, a 130-140 s");
+}
+
+/* A function that is not known is in no open frame: a jump into it is none back. */
+static void unknown_code(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);                             /* 110 */
+    event(&r, PT_EVENT_CALL, at('a', 5), '?', true, 0); /* 120 */
+    event(&r, PT_EVENT_CALL, at('?', 5), 'b', true, 0); /* 130 */
+    event(&r, PT_EVENT_JUMP, at('?', 900), '?', false, 0); /* 140 */
+    ret(&r, 'a', 5);                               /* 150 */
+    expect(&r, "a 110-150 e / [unknown] 120-150 / b 130-140, [unknown] 140-150 t");
+}
+
+/* Of the kernel's side: an interrupt nests, iret goes back to where it came. */
+static void interrupts(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);                                     /* 110 */
+    event(&r, PT_EVENT_INTERRUPT, at('a', 30), 'k', true, 0); /* 120 */
+    call(&r, 'k', 9, 'l');                                 /* 130 */
+    event(&r, PT_EVENT_RETURN, at('a', 30), 'a', false, 0);/* 140: iret out of l */
+    expect(&r, "a 110-140 e / k 120-140 / l 130-140");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_nest),       cmocka_unit_test(skipped_frames),
+        cmocka_unit_test(longjmp_a_hundred_thousand_times),
+        cmocka_unit_test(tail_calls),       cmocka_unit_test(retpolines),
+        cmocka_unit_test(signals),          cmocka_unit_test(system_calls),
+        cmocka_unit_test(exceptions_through_recursion),
+        cmocka_unit_test(fibres),           cmocka_unit_test(below_the_beginning),
+        cmocka_unit_test(losses),           cmocka_unit_test(resets),
+        cmocka_unit_test(unknown_code),     cmocka_unit_test(interrupts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
