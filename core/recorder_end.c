@@ -126,8 +126,20 @@ static bool target_is_gone(pid_t pid)
     return gone;
 }
 
+/* The last line of perf's that is more than "[ perf record: Woken up ... ]", or NULL. */
+static const char *last_words(const struct recorder *r)
+{
+    for (size_t i = tail_count(r->tail); i-- > 0;) {
+        const char *line = tail_line(r->tail, i);
+        if (strncmp(line, "[ perf record:", 14) != 0)
+            return line;
+    }
+    return NULL;
+}
+
 static void compose_sentence(struct recorder *r, bool ok)
 {
+    const char *said = last_words(r);
     char end[128];
     perf_message_end(&r->end, end, sizeof end);
     bool gone = target_is_gone(r->target);
@@ -141,9 +153,10 @@ static void compose_sentence(struct recorder *r, bool ok)
     else if (r->complaint >= 0)
         snprintf(r->sentence, sizeof r->sentence, "%s (%s)", perf_message_sentence(r->complaint),
                  end);
-    else if (tail_count(r->tail))
-        snprintf(r->sentence, sizeof r->sentence, "%s; it said: %.200s", end,
-                 tail_line(r->tail, tail_count(r->tail) - 1));
+    else if (said)
+        snprintf(r->sentence, sizeof r->sentence, "%s; it said: %.200s", end, said);
+    else if (r->end.known && r->end.signaled)
+        snprintf(r->sentence, sizeof r->sentence, "%s", end);
     else
         snprintf(r->sentence, sizeof r->sentence, "%s, without a word", end);
     size_t n = strlen(r->sentence);

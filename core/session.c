@@ -547,8 +547,9 @@ void session_get_status(struct session *s, struct session_status *out)
         .hit_to_command_ns = s->hit_to_command_ns,
         .est_lookback_ns = s->est_lookback_ns,
         .est_from = s->est_from,
+        .est_at_least = s->est_at_least,
     };
-    if (s->est_lookback_ns && s->armed_ns)
+    if (s->est_lookback_ns && !s->est_at_least && s->armed_ns)
         out->est_full_ns = s->armed_ns + s->est_lookback_ns;
     if (s->rec)
         recorder_get_status(s->rec, &out->rec);

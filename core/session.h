@@ -122,7 +122,8 @@ struct session_status {
     uint64_t hits, fired, counted; /* counted: hits that made no snapshot */
     uint64_t hit_to_command_ns; /* of the last snapshot by a trigger; 0: none yet */
     uint64_t est_full_ns;       /* estimate: when the ring was full, loop clock; 0: unknown */
-    uint64_t est_lookback_ns;   /* estimate from the last snapshot; 0: unknown */
+    uint64_t est_lookback_ns;   /* estimate from the last snapshot of full rings; 0: unknown */
+    bool est_at_least;          /* no snapshot had full rings: the longest span of any */
     unsigned est_from;          /* the snapshot that the estimate comes from */
     uint64_t maps_left_out;     /* files and code that could not be kept */
     const char *maps_note;

@@ -162,8 +162,23 @@ const struct session_snapshot *session_snapshot_at(const struct session *s, size
     return &s->snapshots.data[i];
 }
 
+/* Whether a snapshot is about what all rings hold. One that follows another closely has less: perf
+ * writes only what is new. */
+static bool had_full_rings(const struct session *s, unsigned number)
+{
+    size_t buffers = s->setup.n_tids ? s->setup.n_tids : s->machine.caps->cpus_online;
+    for (size_t i = s->snapshots.len; i-- > 0;)
+        if (s->snapshots.data[i].number == number)
+            return s->snapshots.data[i].bytes >= s->ring_bytes / 4 * 3 * buffers;
+    return false;
+}
+
 void session_note_span(struct session *s, unsigned number, uint64_t span_ns)
 {
+    bool full = had_full_rings(s, number);
+    if (!full && s->est_lookback_ns && (!s->est_at_least || span_ns <= s->est_lookback_ns))
+        return;
+    s->est_at_least = !full;
     s->est_from = number;
     s->est_lookback_ns = span_ns;
     session_notify(s);

@@ -74,6 +74,7 @@ struct session {
 
     uint64_t est_lookback_ns;
     unsigned est_from;
+    bool est_at_least;
     struct maps_writer_stats maps_stats;
 };
 

@@ -95,7 +95,11 @@ enum plan_recorder session_setup_recorder(const struct session_setup *s,
         snprintf(why, size, "Intel PT works here");
         return PLAN_PT;
     }
-    snprintf(why, size, "no Intel PT: %s", pt->reason[0] ? pt->reason : "no intel_pt PMU");
+    /* The first clause: it has to fit a line of the screen, and `mtui doctor` says all of it. */
+    if (pt->reason[0])
+        snprintf(why, size, "no Intel PT: %.*s", (int)strcspn(pt->reason, ":,;"), pt->reason);
+    else
+        snprintf(why, size, "no Intel PT: no intel_pt PMU");
     return PLAN_SAMPLE;
 }
 

@@ -82,7 +82,7 @@ const char *trigger_verdict_text(enum trigger_verdict v)
     case TRIGGER_SPENT:
         return "enough snapshots taken";
     case TRIGGER_BUSY:
-        return "busy: a snapshot was being taken";
+        return "busy with a snapshot";
     }
     return "?";
 }

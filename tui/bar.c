@@ -1,5 +1,6 @@
 #include "tui/bar.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,28 +12,61 @@ static const struct style active_style = {.ink = ROLE_BAR_ACTIVE, .paper = ROLE_
 
 #define NAME_COLS 6 /* " mtui " */
 
-/* Columns that the tabs take with full titles. */
-static int tabs_cols(const struct view_ops *const *screens, size_t n)
+#define STATE_COLS 22 /* what titles leave to the state: "SAMPLED 603 ms  snap 2" */
+#define SHORT_COLS 4
+
+/* How much of the titles there is room for: they must leave the state legible. */
+enum titles { TITLES_NONE, TITLES_SHORT, TITLES_FULL };
+
+/* "[1 Processes]" or " 2 Symbols "; short " 2 Symb " but for the active one; without titles "[1]". */
+static void tab_text(char *out, size_t size, const struct view_ops *screen, size_t i, bool active,
+                     enum titles titles)
+{
+    int most = titles == TITLES_FULL || (titles == TITLES_SHORT && active) ? INT_MAX
+               : titles == TITLES_SHORT                                    ? SHORT_COLS
+                                                                           : 0;
+    snprintf(out, size, "%s%zu%s%.*s%s", active ? "[" : " ", i + 1, most ? " " : "", most,
+             screen->title, active ? "]" : " ");
+}
+
+static int tabs_cols(const struct view_ops *const *screens, size_t n, size_t active,
+                     enum titles titles)
 {
     int cols = NAME_COLS;
-    for (size_t i = 0; i < n; i++)
-        cols += (int)utf8_cols(screens[i]->title, strlen(screens[i]->title)) + 4;
+    for (size_t i = 0; i < n; i++) {
+        char text[64];
+        tab_text(text, sizeof text, screens[i], i, i == active, titles);
+        cols += (int)utf8_cols(text, strlen(text));
+    }
     return cols;
 }
 
-/* "[1 Processes]" or " 2 Symbols "; without titles "[1]". */
-static void tab_text(char *out, size_t size, const struct view_ops *screen, size_t i, bool active,
-                     bool titles)
+static enum titles titles_for(const struct view_ops *const *screens, size_t n, size_t active,
+                              int cols)
 {
-    snprintf(out, size, "%s%zu%s%s%s", active ? "[" : " ", i + 1, titles ? " " : "",
-             titles ? screen->title : "", active ? "]" : " ");
+    if (tabs_cols(screens, n, active, TITLES_FULL) + STATE_COLS <= cols)
+        return TITLES_FULL;
+    return tabs_cols(screens, n, active, TITLES_SHORT) <= cols ? TITLES_SHORT : TITLES_NONE;
+}
+
+/* Columns of the state that are shown: all, or whole groups (two blanks apart), or what there is. */
+static int state_cols(const char *state, int room)
+{
+    int width = (int)utf8_cols(state, strlen(state)), shown = 0;
+    if (width <= room)
+        return width;
+    for (const char *at = strstr(state, "  "); at; at = strstr(at + 2, "  ")) {
+        int cols = (int)utf8_cols(state, (size_t)(at - state));
+        shown = cols <= room ? cols : shown;
+    }
+    return shown ? shown : room;
 }
 
 void bar_draw_tabs(struct surface *s, int row, const struct view_ops *const *screens, size_t n,
                    size_t active, const char *state, bool recording, const struct glyphs *g)
 {
     int cols = surface_cols(s);
-    bool titles = tabs_cols(screens, n) <= cols;
+    enum titles titles = titles_for(screens, n, active, cols);
     surface_fill(s, (struct rect){row, 0, 1, cols}, ' ', bar_style);
     int at = surface_text(s, row, 0, cols, " mtui ", SIZE_MAX, bar_style);
     for (size_t i = 0; i < n; i++) {
@@ -42,27 +76,25 @@ void bar_draw_tabs(struct surface *s, int row, const struct view_ops *const *scr
                            i == active ? active_style : bar_style);
     }
     int room = cols - at - 1;
-    int width = (int)utf8_cols(state, strlen(state));
     if (room <= 0)
         return;
     if (recording && room >= 2) {
         struct style rec = {.ink = ROLE_REC, .paper = ROLE_REC};
-        int shown = width < room - 2 ? width : room - 2;
+        int shown = state_cols(state, room - 2);
         int from = cols - 1 - shown - 2;
         surface_put(s, row, from, glyph(g, GLYPH_REC), rec);
         surface_put(s, row, from + 1, ' ', rec);
         surface_text(s, row, from + 2, shown, state, SIZE_MAX, rec);
         return;
     }
-    if (width > room)
-        width = room;
+    int width = state_cols(state, room);
     surface_text(s, row, cols - 1 - width, width, state, SIZE_MAX, bar_style);
 }
 
 size_t bar_tab_at(const struct surface *s, const struct view_ops *const *screens, size_t n, size_t active,
                   int col)
 {
-    bool titles = tabs_cols(screens, n) <= surface_cols(s);
+    enum titles titles = titles_for(screens, n, active, surface_cols(s));
     int at = NAME_COLS;
     for (size_t i = 0; i < n; i++) {
         char text[64];

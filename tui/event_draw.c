@@ -83,7 +83,7 @@ static void draw_row(const struct event_list *l, const struct trace *t, struct s
     struct event_text text;
     struct style style = style_of(ev, i == l->chosen);
     int wide = r.cols - SYMBOL_COL;
-    bool detail = wide > DETAIL_COLS + 6;
+    bool detail = ev->kind != EVENT_MARK && wide > DETAIL_COLS + 6; /* a mark is one sentence */
     wide -= detail ? DETAIL_COLS : 0;
     int indent = ev->span ? 2 * (int)(ev->depth - shallowest) : 0;
     text_of(t, ev, indent > wide / 2 ? wide / 2 : indent, wide, &text);

@@ -134,9 +134,10 @@ static void draw_stack(struct pane *p)
     for (size_t i = first; i-- > 0;) {
         name_write(name, sizeof name, function_of(tl, selection_span(tl->src, &at[i]))->name,
                    NAME_NO_ARGUMENTS);
-        len = append(text, sizeof text, len, i == 0 ? "[" : "");
+        bool bracket = i == 0 && name[0] != '['; /* not [[off cpu]] */
+        len = append(text, sizeof text, len, bracket ? "[" : "");
         len = append(text, sizeof text, len, name);
-        len = append(text, sizeof text, len, i == 0 ? "]" : " > ");
+        len = append(text, sizeof text, len, bracket ? "]" : i ? " > " : "");
     }
     put_line(p, text, ROLE_DEFAULT);
 }
@@ -153,12 +154,44 @@ static void draw_function(struct pane *p, const struct span *s)
         put_line(p, trace_stats_busy(tl->stats) ? "this function: counting..." : "", ROLE_DIM);
         return;
     }
-    snprintf(text, sizeof text, "this function: %s%s calls  total %s  min %s  p50 %s  p99 %s  max %s",
-             stats_estimated(stats) ? "~" : "", fmt_count(n, f->calls), tl_duration(tl, total, f->total_ns),
-             tl_duration(tl, min, f->min_ns),
-             tl_duration(tl, p50, f->p50_ns), tl_duration(tl, p99, f->p99_ns),
-             tl_duration(tl, max, f->max_ns));
+    const char *about = stats_estimated(stats) ? "~" : "";
+    fmt_count(n, f->calls);
+    tl_duration(tl, total, f->total_ns);
+    tl_duration(tl, min, f->min_ns);
+    tl_duration(tl, p50, f->p50_ns);
+    tl_duration(tl, p99, f->p99_ns);
+    tl_duration(tl, max, f->max_ns);
+    int len = snprintf(text, sizeof text,
+                       "this function: %s%s calls  total %s  min %s  p50 %s  p99 %s  max %s", about,
+                       n, total, min, p50, p99, max);
+    if (len > p->r.cols - 1)
+        snprintf(text, sizeof text, "all calls: %s%s  total %s  min %s  p50 %s  max %s", about, n,
+                 total, min, p50, max);
     put_line(p, text, ROLE_DEFAULT);
+}
+
+static bool has_range_line(const struct timeline *tl)
+{
+    return tl->ranging || tl->m->range_end_ns > tl->m->range_start_ns || tl->last_mark >= 0;
+}
+
+/* Notes side by side; on a second line what does not fit, when the line of the range is not needed. */
+static void put_notes(struct pane *p, const char *const *notes, size_t n)
+{
+    char text[512] = "";
+    size_t len = 0;
+    bool may_break = !has_range_line(p->tl);
+    for (size_t i = 0; i < n; i++) {
+        if (len && may_break && len + 2 + strlen(notes[i]) > (size_t)p->r.cols - 2) {
+            put_line(p, text, ROLE_WARN);
+            len = 0;
+            may_break = false;
+        }
+        len = append(text, sizeof text, len, len ? "  " : "");
+        len = append(text, sizeof text, len, notes[i]);
+    }
+    if (len)
+        put_line(p, text, ROLE_WARN);
 }
 
 /* What the picture cannot say by itself. */
@@ -166,7 +199,6 @@ static void draw_notes(struct pane *p, const struct span *s)
 {
     struct timeline *tl = p->tl;
     char text[512] = "", d[FMT_MAX], n[FMT_MAX], name[160];
-    size_t len = 0;
     struct tl_aggregate a;
     if (tl_aggregate(tl, &a)) {
         struct flame_row row = flame_source_row(tl->src, tl->sel.thread, tl->sel.depth);
@@ -179,24 +211,25 @@ static void draw_notes(struct pane *p, const struct span *s)
         put_line(p, text, ROLE_WARN);
         return;
     }
+    char edges[48 + FMT_MAX];
+    const char *notes[6];
+    size_t k = 0;
     if (s->flags & SPAN_OFF_CPU)
-        len = append(text, sizeof text, len, "not running: off the CPU.  ");
+        notes[k++] = "not running: off the CPU.";
     if (s->flags & SPAN_SAMPLED) {
         tl_duration(tl, d, trace_info(tl->trace)->period_ns);
-        len = append(text, sizeof text, len, "sampled: edges are known to about ");
-        len = append(text, sizeof text, len, d);
-        len = append(text, sizeof text, len, ".  ");
+        snprintf(edges, sizeof edges, "sampled: edges are known to about %s.", d);
+        notes[k++] = edges;
     }
     if (s->flags & SPAN_INFERRED_START)
-        len = append(text, sizeof text, len, "start inferred: was running when tracing began.  ");
+        notes[k++] = "start inferred: ran before the trace.";
     if (s->flags & SPAN_INFERRED_END)
-        len = append(text, sizeof text, len, "end inferred: still running when the trace ended.  ");
+        notes[k++] = "end inferred: ran on after it.";
     if (s->flags & SPAN_GAP_END)
-        len = append(text, sizeof text, len, "ended by a gap.  ");
+        notes[k++] = "ended by a gap.";
     if (s->flags & SPAN_TAIL_CALL)
-        len = append(text, sizeof text, len, "tail call.");
-    if (len)
-        put_line(p, text, ROLE_WARN);
+        notes[k++] = "tail call.";
+    put_notes(p, notes, k);
 }
 
 /* Totals of the selected thread in the range, or the way from the last mark. */

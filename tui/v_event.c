@@ -99,10 +99,11 @@ static int parse_kinds(const char *list, unsigned *kinds, struct err *err)
     *kinds = 0;
     for (char *w = strtok_r(copy, ",", &save); w && rc == 0; w = strtok_r(NULL, ",", &save)) {
         int k = 0;
-        while (k < EVENT_KINDS && strcmp(w, event_kind_name((enum event_kind)k)) != 0)
+        const char *name = strcmp(w, "trigger") ? w : "mark"; /* a trigger is the mark of its hit */
+        while (k < EVENT_KINDS && strcmp(name, event_kind_name((enum event_kind)k)) != 0)
             k++;
         if (k == EVENT_KINDS)
-            rc = err_set(err, MTUI_E_INVAL, "kinds are call, ret, gap and mark, not %s", w);
+            rc = err_set(err, MTUI_E_INVAL, "kinds are call, ret, gap, and mark or trigger, not %s", w);
         else
             *kinds |= 1u << k;
     }

@@ -93,6 +93,9 @@ static void draw_ack(struct record *r, struct surface *s, struct rect at, int ro
     else if (!rec->ctlfd || !strncmp(rec->last_command, "SIG", 3))
         v_record_field(s, at, row, "Last ack", plain, "%s   sent %s   a signal is not answered",
                        rec->last_command, sent);
+    else if (r->status.state >= SESSION_ENDED)
+        v_record_field(s, at, row, "Last ack", plain, "%s   sent %s   never acked%s",
+                       rec->last_command, sent, stats);
     else
         v_record_field(s, at, row, "Last ack", rec->last_overdue ? warn : plain,
                        "%s   sent %s   %s for %s%s", rec->last_command, sent,
@@ -123,6 +126,11 @@ static void draw_ring(struct record *r, struct surface *s, struct rect at, int r
     char size[FMT_MAX], full[16], span[FMT_MAX];
     if (st->mode == PLAN_WHOLE)
         v_record_field(s, at, row, "Ring", dim, "none: everything is written");
+    else if (st->est_lookback_ns && st->est_at_least)
+        v_record_field(s, at, row, "Ring", plain,
+                       "%s each   not full in any snapshot   look-back at least %s (snapshot %u)",
+                       fmt_size(size, st->ring_bytes), fmt_duration(span, st->est_lookback_ns),
+                       st->est_from);
     else if (st->est_lookback_ns)
         v_record_field(s, at, row, "Ring", plain,
                        "%s each   est. full since %s   look-back est. %s (from snapshot %u)",
@@ -194,6 +202,29 @@ static void draw_outstanding(struct record *r, struct surface *s, struct rect at
         v_record_field(s, at, row, "Snapshot", dim, "none asked for yet");
 }
 
+/* After the end, in place of the control mechanism: what there is now. A recorder that failed has
+ * taken its rings with it. */
+static void draw_kept(struct record *r, struct surface *s, struct rect at, int row)
+{
+    const struct session_status *st = &r->status;
+    char n[FMT_MAX], bytes[FMT_MAX];
+    uint64_t kept = 0, size = 0;
+    for (size_t i = 0; i < session_snapshot_count(r->session); i++) {
+        const struct session_snapshot *snap = session_snapshot_at(r->session, i);
+        kept += snap->data != NULL;
+        size += snap->bytes;
+    }
+    const char *lost = st->state != SESSION_FAILED  ? ""
+                       : st->mode == PLAN_WHOLE     ? "   lost: what perf had not written yet"
+                       : st->rec.snapshots          ? "   lost: what perf held since the last one"
+                                                    : "   lost: all that perf held";
+    if (kept)
+        v_record_field(s, at, row, "Kept", plain, "%s file%s, %s: Enter opens%s", fmt_count(n, kept),
+                       kept == 1 ? "" : "s", fmt_size(bytes, size), lost);
+    else
+        v_record_field(s, at, row, "Kept", plain, "nothing%s", lost);
+}
+
 void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
 {
     const struct session_status *st = &r->status;
@@ -214,7 +245,10 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
     draw_heartbeat(r, s, at, 4);
     draw_written(r, s, at, 5);
     draw_outstanding(r, s, at, 6);
-    v_record_field(s, at, 7, "Control", dim, "%s", st->rec.why);
+    if (st->sentence)
+        draw_kept(r, s, at, 7);
+    else
+        v_record_field(s, at, 7, "Control", dim, "%s", st->rec.why);
     if (st->sentence)
         v_record_field(s, at, 8, "Ended", st->state == SESSION_ENDED ? plain : error, "%s",
                        st->sentence);

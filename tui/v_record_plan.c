@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/fmt.h"
@@ -95,12 +96,22 @@ static void draw_buffer(struct record *r, struct surface *s, struct rect at, int
     uint64_t bytes = plan_ring_bytes(plan, &rounded);
     unsigned cpus = r->m->caps ? r->m->caps->cpus_online : 1;
     if (r->status.est_lookback_ns)
-        snprintf(note, sizeof note, "   est. %s of history",
+        snprintf(note, sizeof note, "   %s %s of history",
+                 r->status.est_at_least ? "at least" : "est.",
                  fmt_duration(span, r->status.est_lookback_ns));
     v_record_field(s, at, row, "Buffer", (struct style){0}, "%s per %s  x %zu%s%s",
                    fmt_size(size, bytes), plan->n_tids ? "thread" : "CPU",
                    plan->n_tids ? plan->n_tids : (size_t)cpus, rounded ? "   (rounded up)" : "",
                    note);
+}
+
+/* Samples have the kernel's frames wherever it lets us see them (core/plan.c says why). */
+static const char *kernel_text(const struct record *r, const struct record_plan *plan)
+{
+    if (plan->recorder != PLAN_SAMPLE)
+        return plan->kernel ? "kernel on" : "kernel off";
+    bool allowed = r->m->caps && (r->m->caps->paranoid <= 1 || geteuid() == 0);
+    return allowed ? "kernel too" : "kernel as allowed";
 }
 
 static void draw_recorder(struct record *r, struct surface *s, struct rect at, int row,
@@ -122,8 +133,8 @@ static void draw_recorder(struct record *r, struct surface *s, struct rect at, i
         snprintf(how, sizeof how, "%s samples/s of %s, stacks by %s",
                  fmt_count(n, plan->freq_hz ? plan->freq_hz : PLAN_DEFAULT_FREQ_HZ),
                  plan->sample_by_clock ? "cpu-clock" : "cycles", graphs[plan->call_graph]);
-    v_record_field(s, at, row + 1, "Detail", (struct style){0}, "%s   kernel %s%s", how,
-                   plan->kernel ? "on" : "off", plan->children ? "   children too" : "");
+    v_record_field(s, at, row + 1, "Detail", (struct style){0}, "%s   %s%s", how,
+                   kernel_text(r, plan), plan->children ? "   children too" : "");
 }
 
 static void draw_limit(struct record *r, struct surface *s, struct rect at, int row,

@@ -175,18 +175,20 @@ static void changed(void *view, enum model_change what)
 static void status(void *view, char *out, size_t size)
 {
     struct timeline *tl = view;
-    char a[FMT_MAX], b[FMT_MAX], c[FMT_MAX], d[FMT_MAX], mark[80] = "";
+    char a[FMT_MAX], b[FMT_MAX], c[FMT_MAX], d[FMT_MAX], mark[80] = "", way[40] = "";
     if (!tl->trace)
         return;
     uint64_t col = viewport_col_ns(&tl->view);
     if (tl->last_mark >= 0)
         snprintf(mark, sizeof mark, "   mark %c %s", 'a' + tl->last_mark,
                  tl_time(tl, d, tl->marks[tl->last_mark]));
-    snprintf(out, size, "%s across   %s/col   cursor %s%s   zoom level %d   [history %zu]",
+    if (tl->view.back.len)
+        snprintf(way, sizeof way, "   [history %zu]", tl->view.back.len);
+    snprintf(out, size, "%s across   %s/col   cursor %s%s   zoom level %d%s",
              tl_duration(tl, a, viewport_length_ns(&tl->view)),
              tl->view.place.col_fp < ((flame_u128)1 << FLAME_FRACTION_BITS) ? "< 1 ns"
                                                                            : tl_duration(tl, b, col),
-             tl_time(tl, c, tl->cursor_ns), mark, viewport_zoom_level(&tl->view), tl->view.back.len);
+             tl_time(tl, c, tl->cursor_ns), mark, viewport_zoom_level(&tl->view), way);
 }
 
 static void state(void *view, char *out, size_t size)
