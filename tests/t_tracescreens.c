@@ -130,6 +130,68 @@ static void functions_table(void **state)
     rig_close(&r);
 }
 
+static size_t lines_of(const char *path, char first[1000])
+{
+    char line[1000];
+    size_t n = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (n++ == 0)
+            memcpy(first, line, sizeof line);
+    fclose(f);
+    return n;
+}
+
+static void exports_what_is_shown(void **state)
+{
+    (void)state;
+    struct rig r;
+    char dir[] = "/tmp/mtui-x-XXXXXX", path[64], command[100], first[1000];
+    assert_non_null(mkdtemp(dir));
+    rig_open(&r, &view_function, server, 30, 100);
+    act(&r, ACT_EXPORT, NULL); /* by key: asks, with a proposal */
+    assert_string_equal(r.m->want.prompt_initial, "functions snap-1-functions.tsv");
+    snprintf(path, sizeof path, "%s/f.tsv", dir);
+    snprintf(command, sizeof command, "functions %s", path);
+    r.m->want.line(r.m->want.line_arg, command);
+    assert_int_equal(r.m->say_severity, SAY_INFO);
+    assert_non_null(strstr(r.m->say, path));
+    assert_int_equal(lines_of(path, first), 1 + 8);
+    assert_int_equal(strncmp(first, "calls\ttotal_ns\t", 15), 0);
+
+    act(&r, ACT_EXPORT, command); /* never over a file that is there */
+    assert_int_equal(r.m->say_severity, SAY_ERROR);
+    act(&r, ACT_EXPORT, "nonsense");
+    assert_int_equal(r.m->say_severity, SAY_ERROR);
+    unlink(path);
+    model_set_range(r.m, 1325000, 1345000); /* in it: worker_main and epoll_wait */
+    act(&r, ACT_EXPORT, command);
+    assert_non_null(strstr(r.m->say, "range A-B"));
+    assert_true(lines_of(path, first) < 1 + 8);
+    unlink(path);
+    rig_close(&r);
+
+    rig_open(&r, &view_event, server, 30, 100);
+    act(&r, ACT_EXPORT, NULL);
+    assert_string_equal(r.m->want.prompt_initial, "spans snap-1-spans.tsv");
+    rig_close(&r);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+static void triggers_are_a_kind_of_event(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, &view_event, server, 30, 100);
+    act(&r, ACT_FILTER, "kind=trigger");
+    assert_int_not_equal(r.m->say_severity, SAY_ERROR);
+    assert_true(golden_find(r.s, "TRIGGER"));
+    assert_true(golden_find(r.s, "handle_request entry"));
+    assert_false(golden_find(r.s, "epoll_wait"));
+    rig_close(&r);
+}
+
 static void functions_lead_to_calls(void **state)
 {
     (void)state;
@@ -238,7 +300,7 @@ static void events_ends_and_filters(void **state)
     act(&r, ACT_FIRST, NULL);
     assert_true(chosen_has(&r, "scan_line"));
     act(&r, ACT_FILTER, "kind=song");
-    assert_string_equal(r.m->say, "kinds are call, ret, gap and mark, not song");
+    assert_string_equal(r.m->say, "kinds are call, ret, gap, and mark or trigger, not song");
     act(&r, ACT_FILTER, "tid=1");
     assert_string_equal(r.m->say, "no thread 1 in this trace");
     act(&r, ACT_CANCEL, NULL);
@@ -296,6 +358,7 @@ int main(void)
 {
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exports_what_is_shown), cmocka_unit_test(triggers_are_a_kind_of_event),
         cmocka_unit_test(functions_table),       cmocka_unit_test(functions_lead_to_calls),
         cmocka_unit_test(functions_of_a_range),  cmocka_unit_test(events_follow),
         cmocka_unit_test(events_ends_and_filters), cmocka_unit_test(source_lines),

@@ -12,6 +12,7 @@
 
 #include "tests/lib_golden.h"
 #include "tests/lib_ui.h"
+#include "tui/bar.h"
 
 static void frame(void **state)
 {
@@ -31,6 +32,43 @@ static void frame(void **state)
         }
     }
     f->m->recording = false;
+}
+
+/* Titles give way so that the state stays legible, and of that whole groups. */
+static void tab_row(void **state)
+{
+    static const struct view_ops screens[] = {
+        {.title = "Processes"}, {.title = "Symbols"},   {.title = "Record"},
+        {.title = "Timeline"},  {.title = "Functions"}, {.title = "Events"}};
+    static const struct {
+        int cols;
+        const char *state;
+        bool recording;
+        const char *row;
+    } rows[] = {
+        {100, "no PT: sampled  paranoid -1", false,
+         " mtui  1 Processes  2 Symbols [3 Record] 4 Timeline  5 Functions  6 Events           no PT: sampled"},
+        {80, "REC 00:00:05", true,
+         " mtui  1 Proc  2 Symb [3 Record] 4 Time  5 Func  6 Even          * REC 00:00:05"},
+        {80, "SAMPLED 603 ms  snap 2", false,
+         " mtui  1 Proc  2 Symb [3 Record] 4 Time  5 Func  6 Even   SAMPLED 603 ms  snap 2"},
+        {50, "12345 demo", false, " mtui  1  2 [3] 4  5  6                12345 demo"},
+    };
+    struct fixture *f = *state;
+    const struct view_ops *ops[6];
+    for (size_t i = 0; i < 6; i++)
+        ops[i] = &screens[i];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        surface_resize(f->s, 1, rows[i].cols);
+        bar_draw_tabs(f->s, 0, ops, 6, 2, rows[i].state, rows[i].recording, f->m->glyphs);
+        char *got = golden_row(f->s, 0);
+        assert_string_equal(got, rows[i].row);
+        free(got);
+    }
+    surface_resize(f->s, 1, 80);
+    assert_int_equal(bar_tab_at(f->s, ops, 6, 2, 16), 1);
+    assert_int_equal(bar_tab_at(f->s, ops, 6, 2, 34), 3);
+    assert_int_equal(bar_tab_at(f->s, ops, 6, 2, 60), SIZE_MAX);
 }
 
 static void screens_and_back(void **state)
@@ -252,6 +290,7 @@ int main(void)
     setenv("XDG_CONFIG_HOME", "/home/user/.config", 1);
     const struct CMUnitTest tests[] = {
         UI_TEST(frame),
+        UI_TEST(tab_row),
         UI_TEST(screens_and_back),
         UI_TEST(quitting),
         UI_TEST(actions_reach_views),

@@ -66,6 +66,7 @@ struct timeline {
     const struct pyramid *pyramid; /* the model's or `made`; NULL until the index is there */
     struct flame_source *src;
     struct worker *indexer;
+    struct trace_export *export;
     struct pyramid *made;      /* by the indexer; ours */
     struct trace_stats *stats; /* of the whole trace, for the details */
     struct source_finder *source;

@@ -7,6 +7,7 @@
 
 #include "core/fmt.h"
 #include "tui/timeline.h"
+#include "tui/trace_export.h"
 
 static bool zoom(struct timeline *tl, bool in)
 {
@@ -373,6 +374,9 @@ bool tl_action(struct timeline *tl, enum action act, const char *arg)
         return cancel(tl);
     case ACT_COPY:
         return copy(tl);
+    case ACT_EXPORT:
+        trace_export_action(tl->export, arg);
+        return true;
     case ACT_SOURCE:
         return edit_source(tl);
     default:

@@ -9,6 +9,7 @@
 #include "tui/event_draw.h"
 #include "tui/event_list.h"
 #include "tui/model.h"
+#include "tui/trace_export.h"
 
 #define PANE_MIN_ROWS 18
 #define ALL_KINDS ((1u << EVENT_KINDS) - 1)
@@ -18,6 +19,7 @@ struct event_view {
     const struct trace *trace; /* what list and src read */
     struct flame_source *src;
     struct event_list list;
+    struct trace_export *export;
     bool all_threads, follow;
     char *filter;        /* as typed */
     unsigned kinds;
@@ -66,6 +68,7 @@ static void *create(struct model *m)
     struct event_view *v = xcalloc(1, sizeof *v);
     v->m = m;
     v->follow = true;
+    v->export = trace_export_new(m, "spans");
     new_trace(v);
     return v;
 }
@@ -73,6 +76,7 @@ static void *create(struct model *m)
 static void destroy(void *view)
 {
     struct event_view *v = view;
+    trace_export_free(v->export);
     event_list_free(&v->list);
     flame_source_free(v->src);
     free(v->filter);
@@ -83,9 +87,10 @@ static void destroy(void *view)
 static void changed(void *view, enum model_change what)
 {
     struct event_view *v = view;
-    if (what == MODEL_TRACE)
+    if (what == MODEL_TRACE) {
+        trace_export_finish(v->export);
         new_trace(v);
-    else if (what == MODEL_CURSOR && v->follow && !v->moving && v->trace &&
+    } else if (what == MODEL_CURSOR && v->follow && !v->moving && v->trace &&
              v->trace == v->m->trace) /* else the news of another trace is still on its way */
         restart(v, v->m->cursor_ns);
 }
@@ -351,6 +356,9 @@ static bool act(struct event_view *v, enum action action, const char *arg)
         return go_to(v, arg);
     case ACT_COPY:
         return copy(v);
+    case ACT_EXPORT:
+        trace_export_action(v->export, arg);
+        return true;
     case ACT_CANCEL:
         return cancel(v);
     default:

@@ -12,6 +12,7 @@
 #include "tui/list.h"
 #include "tui/model.h"
 #include "tui/ruler.h"
+#include "tui/trace_export.h"
 #include "tui/trace_stats.h"
 
 #define PANE_MIN_ROWS 20
@@ -22,6 +23,7 @@ struct function_view {
     struct function_rows *rows;
     struct list *list;
     struct function_pane *pane;
+    struct trace_export *export;
     bool shown, stale; /* stale: to be counted anew once it is shown */
     bool one_thread, details;
     struct stats_options options; /* of the statistics at hand */
@@ -115,6 +117,7 @@ static void *create(struct model *m)
     v->stats = trace_stats_new(m->loop, stats_ready, v);
     v->rows = function_rows_new();
     v->pane = function_pane_new(m->loop, pane_ready, m);
+    v->export = trace_export_new(m, "functions");
     v->list = list_new(function_columns, FCOL_COUNT, &list_rows, v);
     list_set_sort(v->list, FCOL_SELF, false);
     v->stale = m->trace != NULL;
@@ -125,6 +128,7 @@ static void destroy(void *view)
 {
     struct function_view *v = view;
     trace_stats_free(v->stats);
+    trace_export_free(v->export);
     function_pane_free(v->pane);
     list_free(v->list);
     function_rows_free(v->rows);
@@ -153,8 +157,10 @@ static void changed(void *view, enum model_change what)
                   v->options.thread != trace_find_thread(v->m->trace, v->m->cursor_tid);
     if (what == MODEL_SETTINGS)
         refresh_rows(v);
-    if (what == MODEL_TRACE)
+    if (what == MODEL_TRACE) {
+        trace_export_finish(v->export);
         forget(v);
+    }
     v->stale |= range || thread;
     if (v->shown && v->stale)
         count_anew(v);
@@ -278,6 +284,9 @@ static bool own_action(struct function_view *v, enum action act, const char *arg
     case ACT_COPY:
         if (f)
             model_copy(v->m, functions_get(trace_functions(v->m->trace), f->fn)->name);
+        return true;
+    case ACT_EXPORT:
+        trace_export_action(v->export, arg);
         return true;
     case ACT_RELOAD:
         count_anew(v);

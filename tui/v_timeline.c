@@ -10,6 +10,7 @@
 #include "tui/settings.h"
 #include "tui/theme.h"
 #include "tui/timeline.h"
+#include "tui/trace_export.h"
 
 static void news(void *arg)
 {
@@ -24,6 +25,7 @@ static void *create(struct model *m)
     tl->stats = trace_stats_new(m->loop, news, m);
     tl->source = source_finder_new(m->loop, news, m);
     tl->last_mark = -1;
+    tl->export = trace_export_new(m, "json");
     tl->calls_fn = FN_NONE;
     tl_set_trace(tl);
     return tl;
@@ -34,6 +36,7 @@ static void destroy(void *view)
     struct timeline *tl = view;
     tl_free_trace(tl);
     trace_stats_free(tl->stats);
+    trace_export_free(tl->export);
     source_finder_free(tl->source);
     vec_free(&tl->lines);
     free(tl);
@@ -164,9 +167,10 @@ static void follow_cursor(struct timeline *tl)
 static void changed(void *view, enum model_change what)
 {
     struct timeline *tl = view;
-    if (what == MODEL_TRACE)
+    if (what == MODEL_TRACE) {
+        trace_export_finish(tl->export);
         tl_set_trace(tl);
-    else if (what == MODEL_SETTINGS && tl->trace)
+    } else if (what == MODEL_SETTINGS && tl->trace)
         tl_forget_roles(tl);
     else if (what == MODEL_CURSOR && tl->trace)
         follow_cursor(tl);
