@@ -219,7 +219,7 @@ static void draw_kept(struct record *r, struct surface *s, struct rect at, int r
                        : st->rec.snapshots          ? "   lost: what perf held since the last one"
                                                     : "   lost: all that perf held";
     if (kept)
-        v_record_field(s, at, row, "Kept", plain, "%s file%s, %s: Enter opens%s", fmt_count(n, kept),
+        v_record_field(s, at, row, "Kept", plain, "%s file%s (%s): Enter opens%s", fmt_count(n, kept),
                        kept == 1 ? "" : "s", fmt_size(bytes, size), lost);
     else
         v_record_field(s, at, row, "Kept", plain, "nothing%s", lost);
