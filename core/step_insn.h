@@ -25,6 +25,7 @@ struct step_insn {
     enum step_kind kind;
     uint8_t len;
     bool pushes_flags; /* pushf: the trap flag would leak into memory */
+    uint8_t pops_flags; /* popf: how many bytes, 2 or 8; the kernel loses track of the trap flag there */
     uint64_t target;   /* of direct branches */
 };
 

@@ -11,15 +11,24 @@
 /* ---- Going on ---- */
 
 /* By one instruction, the one at ip; over a whole system call if that is what stands there. */
-static void step_instruction(struct tracee *e, uint64_t ip, int sig)
+static void step_instruction(struct tracee *e, struct user_regs_struct *regs, int sig)
 {
-    e->insn = step_thread_begin(e->steps, ip);
-    e->insn_ip = ip;
+    e->insn = step_thread_begin(e->steps, regs->rip);
+    while (e->insn.pops_flags) {
+        uint64_t ip = regs->rip;
+        if (!tracee_pop_flags(e, regs, e->insn.pops_flags, e->insn.len))
+            break;
+        step_thread_executed(e->steps, ip, &e->insn, regs->rip, regs->rsp);
+        e->insn = step_thread_begin(e->steps, regs->rip);
+    }
+    e->insn_ip = regs->rip;
     e->insn_pending = true;
-    if (e->insn.kind == STEP_SYSCALL)
+    if (e->insn.kind == STEP_SYSCALL) {
+        tracee_remask_trap(e);
         tracee_syscall(e, sig);
-    else
+    } else {
         tracee_step(e, sig);
+    }
 }
 
 /* What runs next is a handler, unless the program changes its mind about the signal meanwhile: the next
@@ -29,6 +38,7 @@ static void step_into_handler(struct tracee *e, uint64_t ip, int sig)
     e->insn_ip = ip;
     e->insn.kind = STEP_PLAIN;
     e->insn_pending = e->restarting = false;
+    tracee_remask_trap(e);
     tracee_step(e, sig);
 }
 
@@ -56,7 +66,7 @@ static void resume(struct step_tracer *t, struct tracee *e, int sig)
     } else if (handled) {
         step_into_handler(e, regs.rip, sig);
     } else {
-        step_instruction(e, regs.rip, sig);
+        step_instruction(e, &regs, sig);
     }
 }
 
@@ -144,6 +154,8 @@ static void on_syscall_exit(struct step_tracer *t, struct tracee *e,
                       step_tracer_wall_ns() - e->syscall_ns);
     /* No instruction of the program runs before a signal has been looked at, or the call is repeated. */
     e->restarting = tracee_syscall_restarts(regs);
+    if (!e->restarting)
+        tracee_unmask_trap(e);
     resume(t, e, 0);
 }
 
@@ -286,10 +298,15 @@ void step_stops_handle(struct step_tracer *t, pid_t tid, int status)
         break;
     case STOP_HANDLER:
         e->insn_pending = e->restarting = false;
+        if (e->steps)
+            tracee_unmask_trap(e);
         resume(t, e, 0);
         break;
     case STOP_EVENT:
         on_event(t, e, data);
+        break;
+    case STOP_LATE: /* where it was hit is long past */
+        resume(t, e, 0);
         break;
     case STOP_SIGNAL:
         on_signal(t, e, (int)data);

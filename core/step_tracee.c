@@ -11,6 +11,8 @@
 #include "core/proc_stat.h"
 
 #define TRAP_FLAG 0x100u
+#define POPPED    0x240dd5u /* CF PF AF ZF SF TF DF OF NT AC ID: what POPF can change (SDM vol. 2) */
+#define LATE_TRAP 1u        /* TRAP_PERF_FLAG_ASYNC (asm-generic/siginfo.h) */
 
 /* SIGTRAP stops are told apart by si_code: TRAP_TRACE and TRAP_BRKPT a step (some processors report a
  * hardware step as the latter), SIGTRAP itself the notice of a handler's entry (signal_setup_done in
@@ -22,8 +24,10 @@ static enum stop_kind trap_kind(const struct tracee *t, uint64_t *data)
         return STOP_STEP;
     if (info.si_code == STEP_TRAP_PERF) {
         /* struct siginfo: the data word stands behind si_addr (asm-generic/siginfo.h, _perf). */
+        uint32_t flags;
         memcpy(data, (const char *)&info + 24, sizeof *data);
-        return STOP_EVENT;
+        memcpy(&flags, (const char *)&info + 36, sizeof flags);
+        return flags & LATE_TRAP ? STOP_LATE : STOP_EVENT;
     }
     if (info.si_code == SIGTRAP)
         return STOP_HANDLER;
@@ -129,13 +133,70 @@ void tracee_detach(struct tracee *t, int sig)
     t->stopped = false;
 }
 
-void tracee_hide_trap_flag(const struct tracee *t, uint64_t sp)
+static bool peek(const struct tracee *t, uint64_t addr, uint64_t *out)
 {
     errno = 0;
-    long word = ptrace(PTRACE_PEEKDATA, t->tid, (void *)(uintptr_t)sp, NULL);
-    if (errno == 0 && ((unsigned long)word & TRAP_FLAG))
+    long word = ptrace(PTRACE_PEEKDATA, t->tid, (void *)(uintptr_t)addr, NULL);
+    *out = (uint64_t)word;
+    return errno == 0;
+}
+
+bool tracee_pop_flags(const struct tracee *t, struct user_regs_struct *regs, unsigned bytes,
+                      unsigned len)
+{
+    uint64_t value, change = bytes == 2 ? POPPED & 0xffff : POPPED;
+    if (!peek(t, regs->rsp, &value) || (value & TRAP_FLAG))
+        return false;
+    struct user_regs_struct after = *regs;
+    after.eflags = (regs->eflags & ~change) | (value & change);
+    after.rsp += bytes;
+    after.rip += len;
+    if (ptrace(PTRACE_SETREGS, t->tid, NULL, &after) != 0)
+        return false;
+    *regs = after;
+    return true;
+}
+
+void tracee_clear_trap_flag(const struct tracee *t)
+{
+    struct user_regs_struct regs;
+    if (!tracee_regs(t, &regs) || !(regs.eflags & TRAP_FLAG))
+        return; /* one that the kernel knows to be ours is not shown, and it takes it away itself */
+    regs.eflags &= ~(unsigned long long)TRAP_FLAG;
+    ptrace(PTRACE_SETREGS, t->tid, NULL, &regs);
+}
+
+/* The kernel's signal set, 64 bits on x86-64. */
+static bool change_mask(const struct tracee *t, bool block)
+{
+    uint64_t mask, bit = UINT64_C(1) << (SIGTRAP - 1);
+    void *size = (void *)sizeof mask;
+    if (ptrace((enum __ptrace_request)PTRACE_GETSIGMASK, t->tid, size, &mask) != 0 ||
+        block == ((mask & bit) != 0))
+        return false;
+    mask ^= bit;
+    return ptrace((enum __ptrace_request)PTRACE_SETSIGMASK, t->tid, size, &mask) == 0;
+}
+
+void tracee_unmask_trap(struct tracee *t)
+{
+    if (change_mask(t, false))
+        t->trap_masked = true;
+}
+
+void tracee_remask_trap(struct tracee *t)
+{
+    if (t->trap_masked)
+        change_mask(t, true);
+    t->trap_masked = false;
+}
+
+void tracee_hide_trap_flag(const struct tracee *t, uint64_t sp)
+{
+    uint64_t word;
+    if (peek(t, sp, &word) && (word & TRAP_FLAG))
         ptrace(PTRACE_POKEDATA, t->tid, (void *)(uintptr_t)sp,
-               (void *)((unsigned long)word & ~(unsigned long)TRAP_FLAG));
+               (void *)(uintptr_t)(word & ~(uint64_t)TRAP_FLAG));
 }
 
 int64_t tracee_stack_growth(const uint8_t *code, size_t n)

@@ -29,6 +29,7 @@ struct tracee {
     bool in_syscall;           /* between the entry and the exit stop of a system call */
     bool restarting;           /* the system call that ended will be made again, or a handler runs */
     uint64_t syscall_ns;       /* when it began, wall clock */
+    bool trap_masked;          /* the program blocks SIGTRAP; its mask does not show it now */
     bool end_asked;            /* the window ends at the next stop */
     uint64_t start_clock, start_ns;
     uint64_t entry_sp;         /* 0: the window has no return to wait for */
@@ -44,6 +45,7 @@ enum stop_kind {
     STOP_STEP,     /* a single step is done */
     STOP_HANDLER,  /* a signal handler's frame was made; nothing has executed */
     STOP_EVENT,    /* one of our sigtrap events: site in *data */
+    STOP_LATE,     /* the same, but long ago: SIGTRAP was blocked then */
     STOP_SIGNAL,   /* a signal is about to be delivered: its number in *data */
     STOP_GROUP,    /* a job-control stop */
     STOP_NEW,      /* first stop of a thread that a traced one made; end of a job-control stop */
@@ -74,6 +76,20 @@ void tracee_listen(struct tracee *t);
 void tracee_stop_listening(struct tracee *t);
 /* Lets go of a stopped thread: the trap flag is taken away, nothing is delivered but sig. */
 void tracee_detach(struct tracee *t, int sig);
+
+/* Executes a POPF (of `bytes`) in place of the processor. Stepped over one, Linux takes the trap flag for
+ * the program's own from then on (is_setting_trap_flag in arch/x86/kernel/step.c) and leaves it set. False
+ * when the flags popped hold the trap flag: the program means it. */
+bool tracee_pop_flags(const struct tracee *t, struct user_regs_struct *regs, unsigned bytes,
+                      unsigned len);
+/* No trap flag is left behind by stepping. */
+void tracee_clear_trap_flag(const struct tracee *t);
+
+/* A step's trap that finds SIGTRAP blocked makes the kernel unblock it and forget its handler
+ * (force_sig_info in kernel/signal.c). So it is taken out of the mask while the thread is stepped, and put
+ * back before anything can see the mask: a system call, a handler's frame, the end of stepping. */
+void tracee_unmask_trap(struct tracee *t);
+void tracee_remask_trap(struct tracee *t);
 
 /* The trap flag of ours that PUSHF has just stored at sp must not become the program's own. */
 void tracee_hide_trap_flag(const struct tracee *t, uint64_t sp);

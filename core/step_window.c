@@ -38,12 +38,15 @@ void step_window_begin(struct step_tracer *t, struct tracee *e)
     e->entry_sp = 0;
     e->signals = 0;
     e->insn_pending = e->trap_due = e->in_syscall = e->restarting = e->end_asked = false;
+    e->trap_masked = false;
+    tracee_unmask_trap(e);
     step_events_enable(&e->events, false);
 }
 
 void step_window_begin_in_syscall(struct step_tracer *t, struct tracee *e)
 {
     step_window_begin(t, e);
+    tracee_remask_trap(e);
     e->insn.kind = STEP_SYSCALL;
     e->in_syscall = true;
     e->syscall_ns = e->start_ns;
@@ -68,6 +71,10 @@ void step_window_end(struct step_tracer *t, struct tracee *e, uint64_t ip, enum 
         t->cb.window(t->cb.arg, &w);
     step_thread_free(e->steps);
     e->steps = NULL;
+    if (e->stopped) {
+        tracee_clear_trap_flag(e);
+        tracee_remask_trap(e);
+    }
     step_events_enable(&e->events, true);
 }
 

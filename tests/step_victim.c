@@ -1,0 +1,435 @@
+/* A program to be stepped: `step_victim SCENARIO [gate]` (with gate, as soon as a byte comes on its stdin)
+ * calls work() again and again until its stdin is closed,
+ * checks after each round what must not have changed, and ends with "rounds N errors N". It says what
+ * went wrong on stderr. work() is what a test puts a site on. */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define NI __attribute__((noinline, noclone))
+
+static long errors;
+extern char **environ;
+
+static void expect(int condition, const char *what)
+{
+    if (condition)
+        return;
+    if (errors++ < 10)
+        fprintf(stderr, "step_victim: %s\n", what);
+}
+
+NI static long leaf(long x)
+{
+    __asm__ volatile("" : "+r"(x));
+    return x * 3 + 1;
+}
+
+/* ---- Scenarios: what work() does ---- */
+
+static volatile sig_atomic_t caught;
+
+static void count_signal(int sig)
+{
+    caught += sig != 0;
+}
+
+static void catch_signal(int sig, int flags)
+{
+    struct sigaction a = {.sa_handler = count_signal, .sa_flags = flags};
+    sigaction(sig, &a, NULL);
+}
+
+static void plain(void)
+{
+    expect(leaf(leaf(1)) == 13, "arithmetic");
+}
+
+static void raise_signals(void)
+{
+    long before = caught;
+    catch_signal(SIGUSR1, 0);
+    signal(SIGUSR2, SIG_IGN);
+    kill(getpid(), SIGUSR1);
+    kill(getpid(), SIGUSR2);
+    kill(getpid(), SIGCHLD); /* ignored by default */
+    raise(SIGUSR1);
+    expect(caught == before + 2, "two signals were sent and not two handled");
+}
+
+/* A system call is broken off by a signal from another thread: made again with SA_RESTART, EINTR without. */
+static int pipe_fds[2];
+static pthread_t reader;
+
+static void pause_ms(long ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
+        ;
+}
+
+static void *disturb(void *arg)
+{
+    (void)arg;
+    pause_ms(30);
+    pthread_kill(reader, SIGUSR1);
+    pause_ms(30);
+    expect(write(pipe_fds[1], "x", 1) == 1, "write to the pipe");
+    return NULL;
+}
+
+static void disturbed_read(int flags, ssize_t wanted, const char *what)
+{
+    pthread_t t;
+    char c;
+    long before = caught;
+    reader = pthread_self();
+    catch_signal(SIGUSR1, flags);
+    pthread_create(&t, NULL, disturb, NULL);
+    ssize_t n = read(pipe_fds[0], &c, 1);
+    expect(n == wanted && (n == 1 || errno == EINTR), what);
+    pthread_join(t, NULL);
+    if (n < 0)
+        expect(read(pipe_fds[0], &c, 1) == 1, "the byte is still there");
+    expect(caught == before + 1, "one signal");
+}
+
+static void restart_calls(void)
+{
+    if (!pipe_fds[1] && pipe(pipe_fds) != 0)
+        exit(3);
+    disturbed_read(SA_RESTART, 1, "read is restarted");
+    disturbed_read(0, -1, "read fails with EINTR");
+    signal(SIGUSR1, SIG_IGN);
+}
+
+static unsigned long flags_now(void)
+{
+    unsigned long f;
+    __asm__ volatile("pushfq; popq %0" : "=r"(f));
+    return f;
+}
+
+static void look_at_flags(void)
+{
+    unsigned long r11, ret;
+    expect(!(flags_now() & 0x100), "the trap flag is set in memory after pushf");
+    __asm__ volatile("syscall" : "=a"(ret), "=r"(r11) : "a"(SYS_getpid) : "rcx", "r11", "memory");
+    __asm__ volatile("movq $39, %%rax; syscall; movq %%r11, %0"
+                     : "=r"(r11)
+                     :
+                     : "rax", "rcx", "r11", "memory");
+    expect(!(r11 & 0x100), "the trap flag is set in r11 after a system call");
+    __asm__ volatile("pushfq; popfq" ::: "memory", "cc");
+}
+
+static void count_trap(int sig, siginfo_t *info, void *context)
+{
+    (void)sig, (void)context;
+    caught++;
+    expect(info->si_code == SI_KERNEL, "si_code of an int3 of one's own");
+}
+
+static void own_breakpoint(void)
+{
+    struct sigaction a = {.sa_sigaction = count_trap, .sa_flags = SA_SIGINFO};
+    long before = caught;
+    sigaction(SIGTRAP, &a, NULL);
+    __asm__ volatile("int3");
+    leaf(1);
+    __asm__ volatile("int3");
+    expect(caught == before + 2, "two int3 and not two SIGTRAP");
+}
+
+static void make_processes(void)
+{
+    char *argv[] = {(char[]){"true"}, NULL};
+    int status = 1;
+    pid_t pid = vfork();
+    if (pid == 0) {
+        execv("/bin/true", argv);
+        _exit(9);
+    }
+    expect(waitpid(pid, &status, 0) == pid && status == 0, "vfork and exec");
+    expect(posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ) == 0, "posix_spawn");
+    expect(waitpid(pid, &status, 0) == pid && status == 0, "the spawned process");
+    pid = fork();
+    if (pid == 0)
+        _exit((int)leaf(2));
+    expect(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7, "fork");
+}
+
+static void *thread_main(void *arg)
+{
+    *(long *)arg = leaf(*(long *)arg);
+    return arg;
+}
+
+static void make_threads(void)
+{
+    long n[3] = {1, 2, 3};
+    pthread_t t[3];
+    for (int i = 0; i < 3; i++)
+        expect(pthread_create(&t[i], NULL, thread_main, &n[i]) == 0, "pthread_create");
+    for (int i = 0; i < 3; i++)
+        pthread_join(t[i], NULL);
+    expect(n[0] == 4 && n[1] == 7 && n[2] == 10, "what the threads did");
+}
+
+static void odd_instructions(void)
+{
+    char a[300], b[300];
+    unsigned eax = 0, ebx, ecx = 0, edx;
+    char *to = a, *from = b;
+    size_t n = sizeof a;
+    memset(b, 'q', sizeof b);
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n)::"memory");
+    expect(memcmp(a, b, sizeof a) == 0 && n == 0, "rep movsb");
+    __asm__ volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+    expect(eax > 0 && ebx != 0, "cpuid");
+    unsigned short ss;
+    __asm__ volatile("movw %%ss, %0; movw %0, %%ss; nop; nop" : "=r"(ss));
+    struct timespec t;
+    expect(clock_gettime(CLOCK_MONOTONIC, &t) == 0 && t.tv_sec > 0, "vdso");
+}
+
+static void rewrite_code(void)
+{
+    static unsigned char *page;
+    if (!page) {
+        page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        expect(page != MAP_FAILED, "mmap");
+    }
+    int (*f)(void);
+    memcpy(&f, &page, sizeof f);
+    for (unsigned char i = 1; i < 5; i++) {
+        unsigned char code[] = {0xb8, i, 0, 0, 0, 0xc3};
+        memcpy(page, code, sizeof code);
+        __asm__ volatile("" ::: "memory");
+        expect(f() == i, "code that was rewritten");
+    }
+    unsigned char jump[] = {0xeb, 1, 0xc3, 0xb8, 77, 0, 0, 0, 0xcc, 0xc3};
+    jump[8] = 0x90;
+    memcpy(page, jump, sizeof jump);
+    __asm__ volatile("" ::: "memory");
+    expect(f() == 77, "code with another shape");
+}
+
+static sigjmp_buf out_of_handler;
+
+static void on_fault(int sig)
+{
+    siglongjmp(out_of_handler, sig);
+}
+
+static void fault(void)
+{
+    static char stack[65536];
+    stack_t alt = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction a = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK};
+    sigaltstack(&alt, NULL);
+    sigaction(SIGSEGV, &a, NULL);
+    volatile int rounds = 0;
+    if (sigsetjmp(out_of_handler, 1) == 0) {
+        *(volatile int *)(uintptr_t)(8 * rounds) = 1;
+        expect(0, "a write to 0 came through");
+    }
+    rounds++;
+    expect(leaf(rounds) == 4, "after siglongjmp");
+}
+
+static ucontext_t main_context, fibres[2];
+static long fibre_steps;
+
+static void fibre(void)
+{
+    for (;;) {
+        fibre_steps = leaf(fibre_steps);
+        swapcontext(&fibres[0], &main_context);
+    }
+}
+
+static void switch_stacks(void)
+{
+    static char stack[65536];
+    getcontext(&fibres[0]);
+    fibres[0].uc_stack.ss_sp = stack;
+    fibres[0].uc_stack.ss_size = sizeof stack;
+    makecontext(&fibres[0], fibre, 0);
+    fibre_steps = 0;
+    for (int i = 0; i < 3; i++)
+        swapcontext(&main_context, &fibres[0]);
+    expect(fibre_steps == 13, "three turns of a fibre");
+}
+
+static void filter_calls(void)
+{
+    static int done;
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 42),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getuid, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (!done++) {
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        expect(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "seccomp");
+    }
+    errno = 0;
+    expect(syscall(SYS_getppid) == -1 && errno == 42, "a filtered call");
+    errno = 0;
+    expect(syscall(SYS_getuid) == -1 && errno == ENOSYS, "a call for a tracer that is not there");
+}
+
+static void stop_self(void)
+{
+    kill(getpid(), SIGSTOP);
+    leaf(1);
+}
+
+static long ticks(void)
+{
+    return caught;
+}
+
+/* A timer that is faster than stepping. */
+static void starve(void)
+{
+    struct itimerval fast = {{0, 500}, {0, 500}}, none = {{0, 0}, {0, 0}};
+    long start = ticks();
+    catch_signal(SIGALRM, SA_RESTART);
+    setitimer(ITIMER_REAL, &fast, NULL);
+    for (int i = 0; i < 200000; i++)
+        leaf(i);
+    setitimer(ITIMER_REAL, &none, NULL);
+    expect(ticks() >= start, "ticks");
+}
+
+static void wait_long(void)
+{
+    struct timespec t = {0, 300000000};
+    expect(clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL) == 0, "a sleep was broken off");
+}
+
+static void many(void)
+{
+    for (int i = 0; i < 3000000; i++)
+        leaf(i);
+}
+
+static void end_here(void)
+{
+    printf("rounds 1 errors %ld\n", errors);
+    fflush(stdout);
+    _exit(0);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} scenarios[] = {
+    {"plain", plain},       {"signals", raise_signals}, {"restart", restart_calls},
+    {"flags", look_at_flags}, {"int3", own_breakpoint}, {"processes", make_processes},
+    {"threads", make_threads}, {"odd", odd_instructions}, {"code", rewrite_code},
+    {"fault", fault},       {"fibres", switch_stacks},  {"seccomp", filter_calls},
+    {"stop", stop_self},    {"starve", starve},         {"wait", wait_long},
+    {"many", many},         {"exit", end_here},
+};
+
+static void (*scenario)(void);
+
+NI void work(long n)
+{
+    scenario();
+    leaf(n);
+    __asm__ volatile("" ::: "memory");
+}
+
+/* ---- Modes of their own ---- */
+
+static volatile int quit;
+
+/* A thread that sleeps in system calls all the time, and wants none of them broken off. */
+static void *sleeper(void *arg)
+{
+    (void)arg;
+    sigset_t all; /* signals are not for this thread: nothing else may wake it */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    while (!quit) {
+        struct timespec t = {0, 20000000};
+        int rc = clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+        expect(rc == 0, "the sleeper was woken");
+        struct pollfd none = {-1, 0, 0};
+        expect(poll(&none, 1, 20) == 0, "poll was broken off");
+    }
+    return NULL;
+}
+
+static void *exec_from_thread(void *arg)
+{
+    work(1);
+    execl("/proc/self/exe", "step_victim", "plain", (char *)NULL);
+    exit(4);
+    return arg;
+}
+
+int main(int argc, char **argv)
+{
+    struct pollfd in = {0, POLLIN, 0};
+    const char *name = argc > 1 ? argv[1] : "plain";
+    pthread_t t, u;
+    long rounds = 0;
+    char c;
+    if (strcmp(name, "exec") == 0) {
+        scenario = plain;
+        puts("ready");
+        fflush(stdout);
+        if (read(0, &c, 1) == 1)
+            pthread_create(&t, NULL, exec_from_thread, NULL);
+        for (;;)
+            pause();
+    }
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
+        if (strcmp(name, scenarios[i].name) == 0)
+            scenario = scenarios[i].run;
+    if (!scenario)
+        return 5;
+    pthread_create(&t, NULL, sleeper, NULL);
+    pthread_create(&u, NULL, sleeper, NULL);
+    puts("ready");
+    fflush(stdout);
+    if (argc > 2 && read(0, &c, 1) != 1) /* begins when it is told to */
+        return 6;
+    while (poll(&in, 1, 1) == 0) {
+        work(++rounds);
+        expect(!(flags_now() & 0x100), "the trap flag is set");
+    }
+    quit = 1;
+    pthread_join(t, NULL);
+    pthread_join(u, NULL);
+    printf("rounds %ld errors %ld\n", rounds, errors);
+    return 0;
+}
