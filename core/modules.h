@@ -107,10 +107,12 @@ void module_addrs_free(struct module_addrs *a);
 
 /* Resolves SPEC to every address it names:
  *   name          equal to a raw name, a demangled name, or a demangled name without its arguments
- *                 (with or without template arguments)
+ *                 (with or without template arguments); also the copies that a compiler has made of it
+ *                 (f.constprop.0: symbol_name_base)
  *   module:name   the same in modules whose file name (or path) is module; "libc:malloc" and
  *                 "libc.so:malloc" find libc.so.6
- *   /regex/       PCRE2, unanchored, over demangled names with arguments (PLT stubs left out)
+ *   /regex/       PCRE2, unanchored, over demangled names with arguments (PLT stubs and
+ *                 the cold parts of functions left out)
  *   FILE:LINE     lines of DWARF line tables; a line without code takes the next that has some within
  *                 its function; FILE matches whole trailing path components
  *   0xADDR        a runtime address (of a running process) or a vaddr (of a file), inside executable

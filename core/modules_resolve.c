@@ -11,6 +11,7 @@
 #include "core/dwarf_line.h"
 #include "core/modules.h"
 #include "core/regex.h"
+#include "core/symbol_name.h"
 #include "core/vec.h"
 
 #define RESULTS_MAX ((size_t)1 << 20)
@@ -189,25 +190,38 @@ static bool same_text(const char *a, const char *b)
     }
 }
 
-static bool name_matches(const struct name_test *t, const struct symbol *s)
+static bool raw_matches(const struct name_test *t, const char *raw)
 {
-    if (!t->plt && (s->flags & SYMBOL_PLT))
-        return false;
-    if (strcmp(s->name, t->spec) == 0)
+    if (strcmp(raw, t->spec) == 0)
         return true;
-    /* A version is no part of the name: malloc@@GLIBC_2.2.5. */
-    if (!(s->flags & SYMBOL_PLT) && strncmp(s->name, t->spec, t->len) == 0 && s->name[t->len] == '@')
-        return true;
-    if (!demangle_is_mangled(s->name) || (t->word && !strstr(s->name, t->word)))
+    if (!demangle_is_mangled(raw) || (t->word && !strstr(raw, t->word)))
         return false;
     for (int style = DEMANGLE_FULL; style <= DEMANGLE_SHORT; style++) {
-        char *readable = demangle(s->name, (enum demangle_style)style);
+        char *readable = demangle(raw, (enum demangle_style)style);
         bool same = readable && same_text(readable, t->spec);
         free(readable);
         if (same || !readable)
             return same;
     }
     return false;
+}
+
+static bool name_matches(const struct name_test *t, const struct symbol *s)
+{
+    if (!t->plt && (s->flags & SYMBOL_PLT))
+        return false;
+    /* A version is no part of the name: malloc@@GLIBC_2.2.5. */
+    if (!(s->flags & SYMBOL_PLT) && strncmp(s->name, t->spec, t->len) == 0 && s->name[t->len] == '@')
+        return true;
+    if (raw_matches(t, s->name))
+        return true;
+    size_t base = symbol_name_base(s->name);
+    if (!s->name[base])
+        return false;
+    char *raw = xstrndup(s->name, base);
+    bool same = raw_matches(t, raw);
+    free(raw);
+    return same;
 }
 
 static int find_names(struct search *s, struct err *err)
@@ -246,7 +260,7 @@ static int find_regex(struct search *s, struct err *err)
         for (size_t k = 0; rc == 0 && tab && k < symtab_all_count(tab); k++) {
             struct symbol sym;
             symtab_all_get(tab, k, &sym);
-            if (sym.flags & (SYMBOL_PLT | SYMBOL_IFUNC))
+            if ((sym.flags & (SYMBOL_PLT | SYMBOL_IFUNC)) || symbol_name_is_cold(sym.name))
                 continue;
             char *readable = demangle(sym.name, DEMANGLE_FULL);
             const char *text = readable ? readable : sym.name;

@@ -40,3 +40,35 @@ int symbol_name_compare(const char *a, const char *b)
     free(rb);
     return c;
 }
+
+/* Where the suffix ".WORD.N" or ".WORD" begins that ends raw[0, len); len when it is none of that word. */
+static size_t suffix_at(const char *raw, size_t len, const char *word, bool numbered)
+{
+    size_t n = strlen(word), end = len;
+    while (end > 0 && raw[end - 1] >= '0' && raw[end - 1] <= '9')
+        end--;
+    if (end < len && end > 0 && raw[end - 1] == '.')
+        end--;
+    else if (numbered || end < len)
+        return len;
+    bool is = end > n + 1 && raw[end - n - 1] == '.' && memcmp(raw + end - n, word, n) == 0;
+    return is ? end - n - 1 : len;
+}
+
+size_t symbol_name_base(const char *raw)
+{
+    static const char *const copies[] = {"isra", "constprop", "lto_priv", "llvm"};
+    size_t len = strlen(raw);
+    for (size_t before = len + 1; before != len;) {
+        before = len;
+        for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+            len = suffix_at(raw, len, copies[i], true);
+    }
+    return len;
+}
+
+bool symbol_name_is_cold(const char *raw)
+{
+    size_t len = strlen(raw);
+    return suffix_at(raw, len, "cold", false) < len;
+}

@@ -330,6 +330,43 @@ static size_t resolved(struct modules *m, const char *spec, uint64_t *first)
     return n;
 }
 
+/* A name stands for the copies that a compiler has made of the function, not for pieces of it. */
+static void copies_of_functions(void **state)
+{
+    (void)state;
+    static const char copies[] =
+        "#define F(name) __asm__(\".globl \\\"\" name \"\\\"\\n.type \\\"\" name \"\\\", @function\\n\" \\\n"
+        "    \"\\\"\" name \"\\\": ret\\n.size \\\"\" name \"\\\", 1\\n\")\n"
+        "F(\"copied.isra.0\");\n"
+        "F(\"copied.constprop.12.isra.3\");\n"
+        "F(\"copied.part.0\");\n"
+        "F(\"copied.cold\");\n"
+        "F(\"copied.isra.0.cold\");\n"
+        "F(\"copied.isra.x\");\n"
+        "F(\"_ZN2ns6Server6handleEl.llvm.123\");\n"
+        "F(\"_ZN2ns6Server6handleEl.cold.1\");\n"
+        "int main(void) { return 0; }\n";
+    char *dir = program_mkdir(), path[256];
+    program_write(dir, "copies.c", copies);
+    assert_true(program_build(dir, "copies.c", "copies", "-O1"));
+    snprintf(path, sizeof path, "%s/copies", dir);
+    struct modules *m;
+    struct err err = {0};
+    uint64_t a = 0;
+    assert_int_equal(modules_of_file(path, &m, &err), 0);
+    assert_int_equal(resolved(m, "copied", NULL), 2);
+    assert_int_equal(resolved(m, "copied.isra.0", &a), 1);
+    assert_int_equal(a, program_nm(dir, "copies", "copied.isra.0"));
+    assert_int_equal(resolved(m, "copied.cold", &a), 1);
+    assert_int_equal(a, program_nm(dir, "copies", "copied.cold"));
+    assert_int_equal(resolved(m, "ns::Server::handle", &a), 1);
+    assert_int_equal(a, program_nm(dir, "copies", "_ZN2ns6Server6handleEl.llvm.123"));
+    assert_int_equal(resolved(m, "ns::Server::handle(long)", NULL), 1);
+    assert_int_equal(resolved(m, "/^copied/", NULL), 4); /* without both cold ones */
+    modules_free(m);
+    program_rmdir(dir);
+}
+
 static void specs(void **state)
 {
     (void)state;
@@ -421,6 +458,7 @@ int main(void)
         cmocka_unit_test(maps_text),
         cmocka_unit_test(open_failures_are_told),
         cmocka_unit_test(a_namesake_is_refused),
+        cmocka_unit_test(copies_of_functions),
         cmocka_unit_test(specs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
