@@ -40,6 +40,17 @@ void session_notify(struct session *s)
 
 /* ---- Starting ---- */
 
+static int check_thread(const struct session_setup *setup, pid_t tid, struct err *err)
+{
+    char path[64];
+    for (size_t i = 0; i < setup->n_pids; i++) {
+        snprintf(path, sizeof path, "/proc/%d/task/%d", (int)setup->pids[i], (int)tid);
+        if (access(path, F_OK) == 0)
+            return 0;
+    }
+    return err_set(err, MTUI_E_NOENT, "process %d has no thread %d", (int)setup->pids[0], (int)tid);
+}
+
 static int attach_targets(struct session *s, struct err *err)
 {
     for (size_t i = 0; i < s->setup.n_pids; i++) {
@@ -50,6 +61,11 @@ static int attach_targets(struct session *s, struct err *err)
         if (rc < 0)
             return rc;
         vec_push(&s->targets, t);
+    }
+    for (size_t i = 0; i < s->setup.n_tids; i++) {
+        int rc = check_thread(&s->setup, s->setup.tids[i], err);
+        if (rc < 0)
+            return rc;
     }
     return 0;
 }
@@ -347,12 +363,25 @@ void session_begin_stop(struct session *s, const char *sentence)
     session_notify(s);
 }
 
+/* A trigger whose function never came is another thing than one that was never hit. */
+static void say_never_found(struct session *s)
+{
+    for (uint32_t i = 0; s->triggers && i < trigger_set_count(s->triggers); i++)
+        if (trigger_set_status(s->triggers, i) == TRIGGER_PENDING &&
+            trigger_set_counts(s->triggers, i)->hits == 0) {
+            const char *where = trigger_set_where(s->triggers, i), *colon = strstr(where, ": ");
+            session_log(s, SESSION_WARNING, "trigger %s was never found: %s", s->setup.triggers[i],
+                        colon ? colon + 2 : where);
+        }
+}
+
 /* Out of the callbacks: now everything may be freed. */
 static void finish(void *arg)
 {
     struct session *s = arg;
     struct err err;
     s->end_timer = 0;
+    say_never_found(s);
     trigger_set_free(s->triggers);
     s->triggers = NULL;
     maps_writer_flush(s->maps, FLUSH_NS);

@@ -422,8 +422,11 @@ static void remove_process(struct trigger_set *s, pid_t pid)
 static void on_process_ended(struct trigger_set *s, pid_t pid)
 {
     remove_process(s, pid);
-    for (size_t i = 0; s->processes.len == 0 && i < s->entries.len; i++)
-        set_where(&s->entries.data[i], TRIGGER_DISARMED, xstrdup("disarmed: the target has ended"));
+    for (size_t i = 0; s->processes.len == 0 && i < s->entries.len; i++) {
+        struct entry *e = &s->entries.data[i];
+        if (e->status != TRIGGER_PENDING) /* what never came stays pending: that is worth knowing */
+            set_where(e, TRIGGER_DISARMED, xstrdup("disarmed: the target has ended"));
+    }
 }
 
 static bool same_program(pid_t a, pid_t b)

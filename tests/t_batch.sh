@@ -139,6 +139,9 @@ check 'its output' grep -q serving "$tmp/err"
 check 'its functions' grep -qP '\thandle_request\t' "$tmp/functions"
 "$mtui" run --batch -t handle_request -o "$tmp/run2" -- "$tool" quick >"$tmp/out" 2>"$tmp/err" </dev/null || bad "run -t: exit $?"
 check 'a trigger before the program exists' grep -qP '\thandle_request\t' "$tmp/run2/hits.tsv"
+"$mtui" run --batch -t handel_request -o "$tmp/run4" -- "$tool" quick >"$tmp/out" 2>"$tmp/err" </dev/null
+check 'a function that the program never had: exit 1' [ $? -eq 1 ]
+check 'and said, with the nearest name' grep -q 'handel_request was never found: .*near: .*handle_request' "$tmp/err"
 "$mtui" run --batch -o "$tmp/run3" -- "$tmp/no-such-program" >"$tmp/out" 2>"$tmp/err" </dev/null
 check 'no such program: exit 1' [ $? -eq 1 ]
 check 'and it is named' grep -q 'no-such-program' "$tmp/err"
@@ -159,6 +162,12 @@ check 'over itself by another name' [ $? -eq 1 ]
 check 'they are as they were' [ "$(cksum <"$data")$(cksum <"$tmp/copy.data")" = "$sum$sum" ]
 "$mtui" export -f spans -o "$tmp/spans" "$data" 2>"$tmp/err" </dev/null || bad "export -o: exit $?"
 "$mtui" export -f spans -o "$tmp/spans" "$data" 2>"$tmp/err" </dev/null || bad "export -o again: exit $?"
+
+# A thread of another process is not recorded instead.
+"$mtui" attach -p "$pid" --tid $$ --batch -o "$tmp/tid" >"$tmp/out" 2>"$tmp/err" </dev/null
+check 'no such thread: exit 1' [ $? -eq 1 ]
+check 'and said' grep -q "process $pid has no thread $$" "$tmp/err"
+check 'nothing is made' [ ! -e "$tmp/tid" ]
 
 # A full disk behind stdout is said, and where the recording lies.
 "$mtui" attach -p "$pid" --duration 300ms --batch -o "$tmp/nostdout" >/dev/full 2>"$tmp/err" </dev/null
