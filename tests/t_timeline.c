@@ -455,6 +455,44 @@ static void threads(void **state)
     rig_close(&r);
 }
 
+static void threads_of_several_processes(void **state)
+{
+    (void)state;
+    struct rig r;
+    opened(&r, "thread 4000 server\n+ 1000 main\n - 9000\n"
+               "thread 4001 worker\n+ 1000 work\n - 9000\n"
+               "thread 5001 worker\n+ 1000 work\n - 9000\n");
+    draw(&r);
+    assert_true(golden_find(r.s, "4001 worker   of 4000 server"));
+    assert_true(golden_find(r.s, "5001 worker   of 5000"));
+    rig_close(&r);
+}
+
+/* A thread that is gone to shows from its top, not as the tail of the screen. */
+static void whole_threads_come_into_view(void **state)
+{
+    (void)state;
+    struct rig r;
+    char text[2000] = "", *at = text;
+    for (int thread = 1; thread <= 3; thread++) {
+        at += sprintf(at, "thread 400%d t%d\n", thread, thread);
+        for (int d = 0; d < 14; d++)
+            at += sprintf(at, "+ %d f%d\n", 1000 + d, d);
+        for (int d = 0; d < 14; d++)
+            at += sprintf(at, " - %d\n", 9000 + d);
+    }
+    opened(&r, text);
+    draw(&r);
+    for (int d = 0; d < 16; d++)
+        act(&r, ACT_CALLER);
+    act(&r, ACT_THREAD_NEXT);
+    draw(&r);
+    char *row = golden_row(r.s, r.tl->at.rows.row);
+    assert_non_null(strstr(row, "4002 t2"));
+    free(row);
+    rig_close(&r);
+}
+
 static void recursion(void **state)
 {
     (void)state;
@@ -736,6 +774,8 @@ int main(void)
         cmocka_unit_test(ranges_and_marks),
         cmocka_unit_test(gaps),
         cmocka_unit_test(threads),
+        cmocka_unit_test(threads_of_several_processes),
+        cmocka_unit_test(whole_threads_come_into_view),
         cmocka_unit_test(recursion),
         cmocka_unit_test(colours),
         cmocka_unit_test(mouse),

@@ -52,6 +52,8 @@ static void tab_row(void **state)
          " mtui  1 Proc  2 Symb [3 Record] 4 Time  5 Func  6 Even          * REC 00:00:05"},
         {80, "SAMPLED 603 ms  snap 2", false,
          " mtui  1 Proc  2 Symb [3 Record] 4 Time  5 Func  6 Even  SAMPLED 603 ms  snap 2"},
+        {62, "SAMPLED 603 ms  snap 2", false,
+         " mtui  1 Proc  2 Symb [3 Record] 4 Time  5 Func  6 Even"},
         {50, "12345 demo", false, " mtui  1  2 [3] 4  5  6                12345 demo"},
     };
     struct fixture *f = *state;

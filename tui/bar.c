@@ -14,6 +14,7 @@ static const struct style active_style = {.ink = ROLE_BAR_ACTIVE, .paper = ROLE_
 
 #define STATE_COLS 22 /* what titles leave to the state: "SAMPLED 603 ms  snap 2" */
 #define SHORT_COLS 4
+#define STATE_LEAST 8
 
 /* How much of the titles there is room for: they must leave the state legible. */
 enum titles { TITLES_NONE, TITLES_SHORT, TITLES_FULL };
@@ -49,7 +50,8 @@ static enum titles titles_for(const struct view_ops *const *screens, size_t n, s
     return tabs_cols(screens, n, active, TITLES_SHORT) <= cols ? TITLES_SHORT : TITLES_NONE;
 }
 
-/* Columns of the state that are shown: all, or whole groups (two blanks apart), or what there is. */
+/* Columns of the state that are shown: all, or whole groups (two blanks apart), or what there is; a few
+ * letters of one would say nothing. */
 static int state_cols(const char *state, int room)
 {
     int width = (int)utf8_cols(state, strlen(state)), shown = 0;
@@ -59,7 +61,7 @@ static int state_cols(const char *state, int room)
         int cols = (int)utf8_cols(state, (size_t)(at - state));
         shown = cols <= room ? cols : shown;
     }
-    return shown ? shown : room;
+    return shown ? shown : room >= STATE_LEAST ? room : 0;
 }
 
 void bar_draw_tabs(struct surface *s, int row, const struct view_ops *const *screens, size_t n,

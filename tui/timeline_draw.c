@@ -171,6 +171,22 @@ static bool visible_depths(struct timeline *tl, size_t thread, size_t *from, siz
     return any;
 }
 
+/* " of PID NAME": to tell the threads of several processes apart; "" when there is one. */
+static void process_text(const struct timeline *tl, const struct trace_thread *t, char *out, size_t size)
+{
+    const char *comm = "";
+    bool several = false;
+    for (size_t i = 0; i < tl->nthreads; i++) {
+        const struct trace_thread *other = trace_thread(tl->trace, i);
+        several |= other->pid != t->pid;
+        if (other->tid == t->pid)
+            comm = other->comm;
+    }
+    out[0] = '\0';
+    if (several)
+        snprintf(out, size, "   of %d %.40s", (int)t->pid, comm);
+}
+
 static void draw_header(struct timeline *tl, struct surface *s, int row, size_t i)
 {
     const struct trace_thread *t = trace_thread(tl->trace, i);
@@ -189,6 +205,8 @@ static void draw_header(struct timeline *tl, struct surface *s, int row, size_t 
     snprintf(text, sizeof text, "%d ", (int)t->tid);
     int col = 2 + surface_text(s, row, r.col + 2, r.cols - 2, text, SIZE_MAX, style);
     col += surface_text(s, row, r.col + col, r.cols - col, name, SIZE_MAX, style);
+    process_text(tl, t, text, sizeof text);
+    col += surface_text(s, row, r.col + col, r.cols - col, text, SIZE_MAX, style);
     if (t->last_cpu >= 0)
         len += (size_t)snprintf(text + len, sizeof text - len, "   cpu %d", t->last_cpu);
     else

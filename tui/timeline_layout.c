@@ -101,8 +101,14 @@ void tl_scroll_to_selection(struct timeline *tl)
     k -= a.first;
     if (k < *a.top + above)
         *a.top = k - above;
-    else if (a.shown > 0 && k + below >= *a.top + a.shown)
-        *a.top = k + below - a.shown + 1;
+    else if (a.shown > 0 && k + below >= *a.top + a.shown) {
+        /* Of the thread as much as finds room, rather than the end of the one before it. */
+        size_t header = k;
+        while (tl->lines.data[a.first + header].kind != TL_HEADER)
+            header--;
+        size_t least = k + below - a.shown + 1;
+        *a.top = header > least ? header : least;
+    }
     area_of(tl, k + a.first < tl->pinned);
 }
 
