@@ -126,12 +126,12 @@ static bool target_is_gone(pid_t pid)
     return gone;
 }
 
-/* The last line of perf's that is more than "[ perf record: Woken up ... ]", or NULL. */
+/* The last line of perf's that is more than news of its work, or NULL. */
 static const char *last_words(const struct recorder *r)
 {
     for (size_t i = tail_count(r->tail); i-- > 0;) {
         const char *line = tail_line(r->tail, i);
-        if (strncmp(line, "[ perf record:", 14) != 0)
+        if (strncmp(line, "[ perf record:", 14) != 0 && strncmp(line, "Events ", 7) != 0)
             return line;
     }
     return NULL;

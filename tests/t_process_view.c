@@ -207,6 +207,58 @@ static void marks_of_the_dead_are_forgotten(void **state)
     assert_null(strstr(text, "marked"));
 }
 
+static void columns_are_chosen(void **state)
+{
+    struct fixture *f = *state;
+    view_process.action(f->view, ACT_OPTIONS, NULL);
+    assert_string_equal(f->m->want.prompt_initial, "PID USER S CPU% RSS THR AGE SYMS TRACE COMMAND");
+    f->m->want.line(f->m->want.line_arg, "pid rss command");
+    draw(f);
+    assert_true(golden_find(f->s, "PID"));
+    assert_true(golden_find(f->s, "demo-server"));
+    assert_false(golden_find(f->s, "TRACE"));
+    view_process.action(f->view, ACT_OPTIONS, "pid colour");
+    assert_int_equal(f->m->say_severity, SAY_ERROR);
+    draw(f);
+    assert_true(golden_find(f->s, "RSS"));
+}
+
+static void exports_the_rows_shown(void **state)
+{
+    struct fixture *f = *state;
+    char path[160], line[400];
+    snprintf(path, sizeof path, "%s/out.tsv", f->root);
+    view_process.action(f->view, ACT_OPTIONS, "PID COMMAND");
+    select_by(f, "evil");
+    view_process.action(f->view, ACT_EXPORT, path);
+    assert_int_equal(f->m->say_severity, SAY_INFO);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "PID\tCOMMAND\n");
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "903\tevil \\x1b]0;t\\x07 name\n");
+    assert_null(fgets(line, sizeof line, file));
+    fclose(file);
+    view_process.action(f->view, ACT_EXPORT, path); /* not over a file that is there */
+    assert_int_equal(f->m->say_severity, SAY_ERROR);
+}
+
+/* With follow off the selection keeps its row when the order changes. */
+static void selection_follows_its_process(void **state)
+{
+    struct fixture *f = *state;
+    draw(f);
+    view_process.action(f->view, ACT_SORT, "PID"); /* 902, 903, 4711: 4711 was the first by CPU */
+    view_process.action(f->view, ACT_OPEN, NULL);
+    assert_int_equal(f->m->target.pid, 4711);
+    view_process.action(f->view, ACT_SORT, "CPU%");
+    view_process.action(f->view, ACT_FOLLOW, NULL);
+    view_process.action(f->view, ACT_SORT, "PID");
+    view_process.action(f->view, ACT_OPEN, NULL);
+    assert_int_equal(f->m->target.pid, 902);
+}
+
 static void refuses_what_cannot_be_traced(void **state)
 {
     struct fixture *f = *state;
@@ -230,6 +282,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(marks_outlive_the_filter_and_are_taken_together, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(marks_of_the_dead_are_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(columns_are_chosen, setup, teardown),
+        cmocka_unit_test_setup_teardown(exports_the_rows_shown, setup, teardown),
+        cmocka_unit_test_setup_teardown(selection_follows_its_process, setup, teardown),
         cmocka_unit_test_setup_teardown(refuses_what_cannot_be_traced, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

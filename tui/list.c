@@ -130,6 +130,59 @@ void list_hide_columns(struct list *l, uint32_t mask)
     l->hidden = mask;
 }
 
+void list_column_titles(const struct list *l, char *out, size_t size)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t c = 0; c < l->n_columns && len < size; c++)
+        if (!(l->hidden >> c & 1))
+            len += (size_t)snprintf(out + len, size - len, "%s%s", len ? " " : "",
+                                    l->columns[c].title);
+}
+
+int list_show_columns(struct list *l, const char *titles, struct err *err)
+{
+    uint32_t shown = 0;
+    char *copy = xstrdup(titles), *save = NULL;
+    int rc = 0;
+    for (char *w = strtok_r(copy, " ,", &save); w && rc == 0; w = strtok_r(NULL, " ,", &save)) {
+        size_t c = list_find_column(l, w);
+        if (c == SIZE_MAX)
+            rc = err_set(err, MTUI_E_INVAL, "there is no column %s", w);
+        else
+            shown |= 1u << c;
+    }
+    free(copy);
+    if (rc == 0 && !shown)
+        rc = err_set(err, MTUI_E_INVAL, "some column must be shown");
+    if (rc == 0)
+        list_hide_columns(l, ~shown);
+    return rc;
+}
+
+void list_write_table(const struct list *l, FILE *file)
+{
+    const char *between = "";
+    for (size_t c = 0; c < l->n_columns; c++)
+        if (!(l->hidden >> c & 1))
+            fprintf(file, "%s%s", between, l->columns[c].title), between = "\t";
+    fputc('\n', file);
+    for (size_t row = 0; row < l->rows.count(l->arg); row++) {
+        between = "";
+        for (size_t c = 0; c < l->n_columns; c++) {
+            struct list_cell cell = {0};
+            char clean[4 * LIST_CELL_MAX];
+            if (l->hidden >> c & 1)
+                continue;
+            l->rows.cell(l->arg, row, c, &cell);
+            utf8_escape(clean, sizeof clean, cell.text, strlen(cell.text));
+            fprintf(file, "%s%s", between, clean);
+            between = "\t";
+        }
+        fputc('\n', file);
+    }
+}
+
 size_t list_sort_column(const struct list *l)
 {
     return l->sort;

@@ -9,7 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "core/err.h"
 #include "tui/actions.h"
 #include "tui/glyph.h"
 #include "tui/keys.h"
@@ -59,6 +61,14 @@ void list_draw(struct list *l, struct surface *s, struct rect r, const struct gl
 void list_set_header(struct list *l, bool shown);
 /* Drops columns from view by hand (options); bit n hides column n. */
 void list_hide_columns(struct list *l, uint32_t mask);
+/* The titles of those not hidden, a blank between two; and the other way round: only the columns of
+ * these titles are shown. MTUI_E_INVAL, and nothing is changed, when one is unknown or there is none. */
+void list_column_titles(const struct list *l, char *out, size_t size);
+int list_show_columns(struct list *l, const char *titles, struct err *err);
+
+/* Writes all rows with the columns not hidden: tab-separated, escaped as in decode/export.h, after a line of
+ * titles. */
+void list_write_table(const struct list *l, FILE *file);
 
 /* Moving, marks, horizontal scroll, sort column, search next/prev. True when it was one of those. After
  * ACT_SORT_* the view sorts its rows by list_sort_column and calls list_refresh. */

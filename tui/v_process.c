@@ -1,6 +1,7 @@
 /* Screen 1, Processes: what runs here, and which of it to trace. */
 #include "tui/v_process.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,10 @@ static void describe(struct process_view *v)
 static void rearrange(struct process_view *v)
 {
     process_rows_update(v->rows, list_sort_column(v->list), list_sort_inverted(v->list));
+    size_t row = list_selected(v->list);
     list_refresh(v->list, false);
+    if (!settings_bool(v->m->settings, SET_FOLLOW))
+        list_select(v->list, row);
     describe(v);
     model_redraw(v->m);
 }
@@ -307,6 +311,50 @@ static bool sort_by(struct process_view *v, const char *title)
     return true;
 }
 
+static void toggle_follow(struct process_view *v)
+{
+    settings_set(v->m->settings, SET_FOLLOW, NULL, NULL);
+    model_say(v->m, settings_bool(v->m->settings, SET_FOLLOW)
+                        ? "the selection stays on its process"
+                        : "the selection stays on its row");
+}
+
+static void on_columns(void *arg, const char *text)
+{
+    struct process_view *v = arg;
+    struct err err;
+    if (text && list_show_columns(v->list, text, &err) < 0)
+        model_error(v->m, "%s", err.text);
+}
+
+static void on_export(void *arg, const char *text)
+{
+    struct process_view *v = arg;
+    if (!text || !*text)
+        return;
+    FILE *f = fopen(text, "wxe");
+    if (!f) {
+        model_error(v->m, "%s: %s", text, strerror(errno));
+        return;
+    }
+    list_write_table(v->list, f);
+    bool bad = ferror(f) != 0;
+    if (fclose(f) != 0 || bad)
+        model_error(v->m, "%s: could not be written", text);
+    else
+        model_say(v->m, "%zu processes written to %s", process_rows_count(v->rows), text);
+}
+
+static void choose_columns(struct process_view *v, const char *arg)
+{
+    char titles[200];
+    list_column_titles(v->list, titles, sizeof titles);
+    if (arg)
+        on_columns(v, arg);
+    else
+        model_prompt(v->m, "Columns: ", titles, on_columns, v);
+}
+
 static bool cancel(struct process_view *v)
 {
     bool had = *list_pattern(v->list) || *process_rows_get_filter(v->rows);
@@ -354,6 +402,18 @@ static bool action(void *view, enum action act, const char *arg)
         return true;
     case ACT_RELOAD:
         refresh(v);
+        return true;
+    case ACT_FOLLOW:
+        toggle_follow(v);
+        return true;
+    case ACT_OPTIONS:
+        choose_columns(v, arg);
+        return true;
+    case ACT_EXPORT:
+        if (arg)
+            on_export(v, arg);
+        else
+            model_prompt(v->m, "Export to: ", "processes.tsv", on_export, v);
         return true;
     case ACT_SORT:
         return sort_by(v, arg);

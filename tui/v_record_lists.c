@@ -212,7 +212,8 @@ void v_record_draw_snapshots(struct record *r, struct surface *s, struct rect at
 void v_record_draw_hits(struct record *r, struct surface *s, struct rect at)
 {
     char right[96], hits[FMT_MAX], fired[FMT_MAX];
-    snprintf(right, sizeof right, "%s hits, %s snapped", fmt_count(hits, r->status.hits),
+    snprintf(right, sizeof right, "%s hit%s, %s snapped", fmt_count(hits, r->status.hits),
+             r->status.hits == 1 ? "" : "s",
              fmt_count(fired, r->status.fired));
     if (r->focus != RECORD_HITS) /* follows the newest until someone looks at an older one */
         list_select(r->hits, 0);
