@@ -55,7 +55,7 @@ void walk_lose(struct pt_walk *w, enum gap_cause cause, uint64_t ip, const char 
     w->state = WALK_LOST;
     w->n_bits = 0;
     w->returns_len = 0;
-    w->have_fup = false;
+    w->have_fup = w->in_psb = w->inner = false;
 }
 
 /* The loss is over at the packet in hand. */
@@ -160,6 +160,7 @@ static void on_psbend(struct pt_walk *w)
     if (w->state == WALK_ON && !walk_to(w, w->fup) && w->state == WALK_ON)
         walk_mismatch(w);
     if (w->state == WALK_ON) { /* from here on as a piece that begins here would go */
+        walk_settle(w, w->now);
         walk_renew_code(w);
         w->cur = walk_node_at(w, w->fup);
     } else {
@@ -382,10 +383,8 @@ static void walk_own(struct pt_walk *w)
         }
         if (p.kind == PT_PSB && w->sink.cancelled && w->sink.cancelled(w->sink.arg))
             return;
-        if (w->in_psb && p.kind != PT_PSBEND && p.kind != PT_OVF && !is_status(p.kind)) {
+        if (w->in_psb && p.kind != PT_PSBEND && p.kind != PT_OVF && !is_status(p.kind))
             walk_lose(w, GAP_ERROR, 0, "a synchronisation point without its end");
-            w->in_psb = w->inner = false;
-        }
         on_packet(w, &p);
         if (!w->lost_from)
             w->walked += (uint64_t)n;

@@ -116,6 +116,7 @@ void walk_end_at(struct pt_walk *w, uint64_t at, enum pt_end how)
 {
     walk_emit(w, PT_EVENT_END, at, FN_NONE, w->insns)->how = (uint8_t)how;
     walk_branch(w, PT_BRANCH_END, at, 0, how);
+    walk_settle(w, w->now); /* the time until tracing goes on is not this code's */
     w->state = WALK_OFF;
     w->n_bits = 0;
 }

@@ -268,13 +268,24 @@ static void tell(struct teller *t, const struct step_branch *b)
     t->ip = b->to;
 }
 
+static void cut_head(struct stream *s, size_t bytes)
+{
+    assert_true(s->bytes.len > bytes);
+    s->bytes.len -= bytes;
+    memmove(s->bytes.data, s->bytes.data + bytes, s->bytes.len);
+}
+
+static uint64_t length(const struct step_rec *r)
+{
+    return r->branches[r->n_branches - 1].clock - r->branches[0].clock + 100;
+}
+
 static void encode_thread(const struct step_rec *r, const struct step_encoding *how, struct stream *s)
 {
     struct teller t = {.rec = r, .how = how};
-    uint64_t length = r->branches[r->n_branches - 1].clock - r->branches[0].clock + 100;
     t.enc = pt_encode_new(&how->packets, append, s);
     for (unsigned k = 0; k < (how->repeat ? how->repeat : 1); k++) {
-        t.shift = k * length;
+        t.shift = k * length(r);
         for (size_t i = 0; i < r->n_branches; i++)
             if (r->branches[i].tid == s->tid)
                 tell(&t, &r->branches[i]);
@@ -282,11 +293,8 @@ static void encode_thread(const struct step_rec *r, const struct step_encoding *
     pt_encode_flush(t.enc, t.clock);
     assert_int_equal(pt_encode_status(t.enc, NULL), 0);
     pt_encode_free(t.enc);
-    if (how->cut_head) {
-        assert_true(s->bytes.len > how->cut_head);
-        s->bytes.len -= how->cut_head;
-        memmove(s->bytes.data, s->bytes.data + how->cut_head, s->bytes.len);
-    }
+    if (how->cut_head)
+        cut_head(s, how->cut_head);
 }
 
 static void write_sideband(const struct step_rec *r, struct perf_writer *w, struct perf_writer_id id)
@@ -301,12 +309,19 @@ static void write_sideband(const struct step_rec *r, struct perf_writer *w, stru
     }
 }
 
-void step_rec_encode(const struct step_rec *r, const struct step_encoding *e, const char *path)
+static void write_stream(struct perf_writer *w, struct perf_writer_id id, uint32_t idx,
+                         const struct stream *s, size_t chunk)
+{
+    size_t step = chunk ? chunk : s->bytes.len;
+    for (size_t at = 0; at < s->bytes.len; at += step)
+        perf_writer_auxtrace(w, id, idx, at, s->bytes.data + at,
+                             s->bytes.len - at < step ? s->bytes.len - at : step);
+}
+
+static void write_threads(const struct step_rec *r, const struct step_encoding *e, struct perf_writer *w,
+                          struct perf_writer_id id)
 {
     VEC(struct stream) streams = {0};
-    struct perf_writer *w;
-    struct perf_writer_options o = {.encoding = e->packets, .per_cpu = e->per_cpu};
-    struct perf_writer_id id = {.pid = r->pid, .tid = r->pid, .cpu = 0, .time_ns = r->branches[0].clock - 10};
     for (size_t i = 0; i < r->n_branches; i++) {
         size_t k = 0;
         while (k < streams.len && streams.data[k].tid != r->branches[i].tid)
@@ -314,22 +329,98 @@ void step_rec_encode(const struct step_rec *r, const struct step_encoding *e, co
         if (k == streams.len)
             vec_push(&streams, ((struct stream){.tid = r->branches[i].tid}));
     }
-    unlink(path);
-    assert_int_equal(perf_writer_open(&w, path, &o, NULL), 0);
-    write_sideband(r, w, id);
     for (size_t i = 0; i < streams.len; i++) {
         struct stream *s = &streams.data[i];
         encode_thread(r, e, s);
         id.tid = s->tid;
-        id.cpu = e->per_cpu ? (int)i : -1;
-        id.time_ns = r->branches[0].clock - 5;
+        id.cpu = -1;
         perf_writer_itrace_start(w, id);
-        size_t step = e->chunk ? e->chunk : s->bytes.len;
-        for (size_t at = 0; at < s->bytes.len; at += step)
-            perf_writer_auxtrace(w, id, (uint32_t)i, at, s->bytes.data + at,
-                                 s->bytes.len - at < step ? s->bytes.len - at : step);
+        write_stream(w, id, (uint32_t)i, s, e->chunk);
         vec_free(&s->bytes);
     }
     vec_free(&streams);
+}
+
+/* Two threads on two CPUs: the recorded one, and later another with the same flow. Where tracing begins
+ * anew the thread comes up on the other CPU. */
+static void write_cpus(const struct step_rec *r, const struct step_encoding *e, struct perf_writer *w,
+                       struct perf_writer_id id)
+{
+    struct stream streams[2] = {{0}};
+    struct teller tellers[2] = {{.rec = r, .how = e}, {.rec = r, .how = e}};
+    pid_t tid = r->branches[0].tid;
+    uint64_t moving = 0; /* time that the moves have taken */
+    for (int k = 0; k < 2; k++)
+        tellers[k].enc = pt_encode_new(&e->packets, append, &streams[k]);
+    for (int half = 0, cpu = 0; half < 2; half++) {
+        id.tid = tid + half;
+        for (size_t i = 0; i < r->n_branches; i++) {
+            const struct step_branch *b = &r->branches[i];
+            if (b->tid != tid)
+                continue;
+            moving += strcmp(b->kind, "begin") == 0 ? 50 : 0;
+            uint64_t shift = (uint64_t)half * length(r) + moving;
+            if (strcmp(b->kind, "begin") == 0) {
+                cpu ^= i > 0;
+                id.cpu = cpu;
+                id.time_ns = b->clock + shift;
+                perf_writer_switch(w, id, false);
+            }
+            tellers[cpu].shift = shift;
+            tell(&tellers[cpu], b);
+            if (strcmp(b->kind, "syscall") == 0 || strcmp(b->kind, "async") == 0) {
+                id.time_ns = b->clock + shift;
+                perf_writer_switch(w, id, true);
+            }
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        pt_encode_flush(tellers[k].enc, tellers[k].clock);
+        assert_int_equal(pt_encode_status(tellers[k].enc, NULL), 0);
+        pt_encode_free(tellers[k].enc);
+        id.cpu = k;
+        write_stream(w, id, (uint32_t)k, &streams[k], e->chunk);
+        vec_free(&streams[k].bytes);
+    }
+}
+
+void step_rec_encode(const struct step_rec *r, const struct step_encoding *e, const char *path)
+{
+    struct perf_writer *w;
+    struct perf_writer_options o = {.encoding = e->packets, .per_cpu = e->per_cpu};
+    struct perf_writer_id id = {.pid = r->pid, .tid = r->pid, .cpu = 0, .time_ns = r->branches[0].clock - 10};
+    unlink(path);
+    assert_int_equal(perf_writer_open(&w, path, &o, NULL), 0);
+    write_sideband(r, w, id);
+    if (e->per_cpu) {
+        struct perf_writer_id other = id;
+        other.tid++;
+        perf_writer_fork(w, other, r->pid, r->pid);
+        write_cpus(r, e, w, id);
+    } else {
+        write_threads(r, e, w, id);
+    }
     assert_int_equal(perf_writer_close(w, NULL), 0);
+}
+
+uint8_t *step_rec_packets(const struct step_rec *r, const struct step_encoding *e, size_t *len)
+{
+    struct stream s = {.tid = r->branches[0].tid};
+    encode_thread(r, e, &s);
+    *len = s.bytes.len;
+    return s.bytes.data;
+}
+
+size_t step_rec_code(const struct step_rec *r, uint64_t ip, uint8_t *out, size_t n)
+{
+    for (size_t i = 0; i < r->n_maps; i++) {
+        const struct step_code_map *m = &r->maps[i];
+        if (ip < m->start || ip >= m->start + m->len)
+            continue;
+        if (n > m->start + m->len - ip)
+            n = (size_t)(m->start + m->len - ip);
+        memcpy(out, m->bytes + (ip - m->start), n);
+        return n;
+    }
+    return 0;
 }

@@ -50,7 +50,8 @@ void step_rec_free(struct step_rec *r);
 struct step_encoding {
     const char *name;
     struct pt_encode_options packets;
-    bool per_cpu;          /* buffers of CPUs; threads move between two of them at their begins */
+    bool per_cpu;          /* buffers of two CPUs, between which the thread moves at its begins; behind it
+                              another thread, tid + 1, with the same flow once more */
     size_t chunk;          /* bytes an AUXTRACE record; 0: one for each thread */
     size_t cut_head;       /* bytes of the stream that are missing at its beginning */
     unsigned overflow_every; /* an overflow at each nth conditional branch; 0: none */
@@ -59,6 +60,11 @@ struct step_encoding {
 
 /* Writes a perf.data file (made anew). */
 void step_rec_encode(const struct step_rec *r, const struct step_encoding *e, const char *path);
+
+/* Only the packets of the recorded thread; the caller frees. */
+uint8_t *step_rec_packets(const struct step_rec *r, const struct step_encoding *e, size_t *len);
+/* Copies code, for struct pt_code. */
+size_t step_rec_code(const struct step_rec *r, uint64_t ip, uint8_t *out, size_t n);
 
 /* Encodings that differ in every way; ended by one without a name. */
 extern const struct step_encoding step_encodings[];

@@ -29,12 +29,13 @@ static const char to_kinds[] =
     " if (f == \"tr end syscall\") k = \"end:syscall\"; if (f == \"tr end return\") k = \"end:return\";"
     " if (f == \"tr end call\") k = \"end:call\"; print tid, k, from, to}'";
 
-static char *perf_branches(const char *data)
+static char *perf_branches(const char *data, const char *tid)
 {
     char command[2048];
     int status;
     snprintf(command, sizeof command,
-             "perf script -i %s --itrace=be --ns -F tid,time,flags,ip,addr 2>/dev/null %s", data, to_kinds);
+             "perf script -i %s --itrace=be --ns -F tid,time,flags,ip,addr 2>/dev/null %s | grep '^%s\\|^error'",
+             data, to_kinds, tid);
     return run_output(command, &status);
 }
 
@@ -97,9 +98,14 @@ static void compare(const struct step_rec *r, const char *program, const struct 
     char path[300], name[200];
     snprintf(path, sizeof path, "%s/%s.data", r->dir, e->name);
     step_rec_encode(r, e, path);
-    char *ours = our_branches(path, "--threads 1");
+    char tid[32], one[64], libipt_too[64], seven[64];
+    snprintf(tid, sizeof tid, "%d ", (int)r->branches[0].tid); /* per CPU, there is another one */
+    snprintf(one, sizeof one, "--threads 1 --tid %s", tid);
+    snprintf(libipt_too, sizeof libipt_too, "--decoder libipt --tid %s", tid);
+    snprintf(seven, sizeof seven, "--threads 7 --tid %s", tid);
+    char *ours = our_branches(path, one);
     if (program_have("perf")) {
-        char *perf = perf_branches(path);
+        char *perf = perf_branches(path, tid);
         snprintf(name, sizeof name, "%s, %s against perf script", program, e->name);
         first_difference(name, ours, perf);
         compared += lines(ours);
@@ -111,13 +117,13 @@ static void compare(const struct step_rec *r, const char *program, const struct 
         compared += lines(ours);
     }
     if (!e->overflow_every) { /* libipt's blocks do not tell the last outcome before one; perf does */
-        char *libipt = our_branches(path, "--decoder libipt");
+        char *libipt = our_branches(path, libipt_too);
         snprintf(name, sizeof name, "%s, %s against libipt", program, e->name);
         first_difference(name, ours, libipt);
         compared += lines(ours);
         free(libipt);
     }
-    char *threads = our_branches(path, "--threads 7");
+    char *threads = our_branches(path, seven);
     snprintf(name, sizeof name, "%s, %s on seven threads", program, e->name);
     first_difference(name, threads, ours);
     free(threads);
