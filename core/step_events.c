@@ -18,7 +18,6 @@ static int open_event(struct perf_event_attr *attr, pid_t tid)
     attr->size = sizeof *attr;
     attr->sigtrap = 1;
     attr->remove_on_exec = 1; /* the kernel insists on it with sigtrap */
-    attr->exclude_kernel = 1;
     attr->exclude_hv = 1;
     return (int)syscall(SYS_perf_event_open, attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
@@ -46,6 +45,7 @@ int step_events_arm(struct step_events *e, pid_t tid, const struct step_site *si
         uprobe_attr(&attr, type, sites[i].path, sites[i].offset);
         attr.sample_period = 1;
         attr.sig_data = i;
+        attr.exclude_kernel = 1;
         int fd = open_event(&attr, tid);
         if (fd < 0)
             return refuse(e, tid, errno, sites[i].path, err);
@@ -56,16 +56,26 @@ int step_events_arm(struct step_events *e, pid_t tid, const struct step_site *si
 
 int step_events_arm_clock(struct step_events *e, pid_t tid, struct err *err)
 {
-    struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
-                                   .config = PERF_COUNT_SW_TASK_CLOCK,
-                                   .sample_period = CLOCK_PERIOD_NS,
-                                   .sig_data = STEP_CLOCK_SITE};
-    e->fds = xcalloc(1, sizeof *e->fds);
+    struct perf_event_attr clock = {.type = PERF_TYPE_SOFTWARE,
+                                    .config = PERF_COUNT_SW_TASK_CLOCK,
+                                    .sample_period = CLOCK_PERIOD_NS,
+                                    .sig_data = STEP_CLOCK_SITE,
+                                    .exclude_kernel = 1};
+    /* A thread that mostly sleeps is seldom caught computing: it is stopped when it comes back from the
+     * kernel. The signal is raised only there, so no system call is broken off by it. */
+    struct perf_event_attr sleep = {.type = PERF_TYPE_SOFTWARE,
+                                    .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
+                                    .sample_period = 1,
+                                    .sig_data = STEP_CLOCK_SITE};
+    e->fds = xcalloc(2, sizeof *e->fds);
     e->n = 0;
-    int fd = open_event(&attr, tid);
+    int fd = open_event(&clock, tid);
     if (fd < 0)
         return refuse(e, tid, errno, "its next instruction", err);
     e->fds[e->n++] = fd;
+    fd = open_event(&sleep, tid); /* needs the privilege to look at the kernel: does without */
+    if (fd >= 0)
+        e->fds[e->n++] = fd;
     return 0;
 }
 

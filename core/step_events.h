@@ -37,7 +37,7 @@ struct step_events {
 int step_events_arm(struct step_events *e, pid_t tid, const struct step_site *sites, size_t n,
                     struct err *err);
 
-/* One event that fires at the first user instruction after the thread has run for a moment. */
+/* Fires once the thread has run for a moment, or when it comes out of the kernel after a wait. */
 int step_events_arm_clock(struct step_events *e, pid_t tid, struct err *err);
 
 /* Silences them without closing (while the thread is stepped). */

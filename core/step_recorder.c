@@ -135,10 +135,9 @@ static void anchor(struct recorder *r, uint64_t clock, pid_t tid, const char *wh
  * all of them. */
 static bool is_busy(const struct recorder *r)
 {
-    if (r->opt->one_file)
-        return false;
-    return r->wanted || (r->fired && (step_tracer_stepping(r->tracer) ||
-                                      step_tracer_wall_ns() < r->fired_until_ns));
+    return r->fired && !r->opt->one_file &&
+           (r->wanted || step_tracer_stepping(r->tracer) ||
+            step_tracer_wall_ns() < r->fired_until_ns);
 }
 
 static bool on_hit(void *arg, const struct step_hit *hit)

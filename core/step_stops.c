@@ -256,6 +256,8 @@ static void on_exec(struct step_tracer *t, struct tracee *e)
 static void on_new(struct step_tracer *t, struct tracee *e)
 {
     count_step(e);
+    if (t->released && !e->steps && tracee_blocks_trap(e))
+        tracee_unmask_trap(e); /* the trap that waits is taken now */
     if (!e->steps && !e->armed && t->enabled) {
         if (step_tracer_wants_all(t, e))
             step_window_begin_in_syscall(t, e);
@@ -306,6 +308,8 @@ void step_stops_handle(struct step_tracer *t, pid_t tid, int status)
         on_event(t, e, data);
         break;
     case STOP_LATE: /* where it was hit is long past */
+        if (!e->steps)
+            tracee_remask_trap(e);
         resume(t, e, 0);
         break;
     case STOP_SIGNAL:

@@ -82,11 +82,21 @@ bool tracee_syscall_restarts(const struct user_regs_struct *regs)
     return (long long)regs->orig_rax >= 0 && result <= -512 && result >= -516 && result != -515;
 }
 
-bool tracee_catches(const struct tracee *t, int sig)
+bool tracee_signal_in(const struct tracee *t, const char *set, int sig)
 {
     char value[32];
-    return proc_status_value("/proc", t->tid, "SigCgt", value, sizeof value) &&
+    return proc_status_value("/proc", t->tid, set, value, sizeof value) &&
            (strtoull(value, NULL, 16) >> (sig - 1) & 1);
+}
+
+bool tracee_catches(const struct tracee *t, int sig)
+{
+    return tracee_signal_in(t, "SigCgt", sig);
+}
+
+bool tracee_blocks_trap(const struct tracee *t)
+{
+    return tracee_signal_in(t, "SigBlk", SIGTRAP);
 }
 
 bool tracee_regs(const struct tracee *t, struct user_regs_struct *regs)

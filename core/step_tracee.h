@@ -60,6 +60,9 @@ bool tracee_at_syscall_exit(const struct tracee *t);
 /* At the exit of a system call: true when the kernel has broken it off for a signal and makes it again,
  * or lets it fail with EINTR, depending on what becomes of that (include/linux/errno.h, ERESTART*). */
 bool tracee_syscall_restarts(const struct user_regs_struct *regs);
+/* Whether sig is in a set of /proc/TID/status ("SigCgt", "SigBlk", "SigPnd"). */
+bool tracee_signal_in(const struct tracee *t, const char *set, int sig);
+bool tracee_blocks_trap(const struct tracee *t);
 /* True when a handler of the program is called for sig. */
 bool tracee_catches(const struct tracee *t, int sig);
 
@@ -72,7 +75,7 @@ void tracee_step(struct tracee *t, int sig);
 void tracee_syscall(struct tracee *t, int sig);
 void tracee_listen(struct tracee *t);
 /* Brings a listening thread back into a stop in which it can be detached. It waits in a job-control
- * stop, so there is no system call that this could break off. */
+ * stop, so there is no system call that this could break off (of any other thread it might). */
 void tracee_stop_listening(struct tracee *t);
 /* Lets go of a stopped thread: the trap flag is taken away, nothing is delivered but sig. */
 void tracee_detach(struct tracee *t, int sig);

@@ -111,6 +111,13 @@ void step_tracer_arm(struct step_tracer *t, struct tracee *e)
     int rc;
     if (!t->enabled || e->armed || e->steps || !is_chosen(t, e->tid) || !has_begun(t))
         return;
+    if (tracee_blocks_trap(e)) {
+        err_set(&err, MTUI_E_NOTSUP,
+                "thread %d blocks SIGTRAP, by which it would be stopped: it is not stepped",
+                (int)e->tid);
+        say(t, err.text);
+        return;
+    }
     if (!t->opt.at_sites)
         rc = step_events_arm_clock(&e->events, e->tid, &err);
     else if (t->places.len)
@@ -324,23 +331,32 @@ void step_tracer_end_windows(struct step_tracer *t, bool all)
 
 /* A SIGTRAP of our events that is on its way must not reach a thread that nobody traces any more: the
  * events are closed, so none is added; those that wait are taken here. */
-static bool trap_pending(const struct step_tracer *t, pid_t tid)
+static bool trap_pending(const struct tracee *e)
 {
-    char path[64], key[] = "SigPnd", value[32];
-    snprintf(path, sizeof path, "/proc/%d/task", (int)t->opt.pid);
-    return proc_status_value(path, tid, key, value, sizeof value) &&
-           (strtoull(value, NULL, 16) >> (SIGTRAP - 1) & 1);
+    return tracee_signal_in(e, "SigPnd", SIGTRAP);
+}
+
+/* A thread that has blocked SIGTRAP since it was armed keeps one pending, which would kill it as soon as
+ * it is unblocked. Worth what this module else never does: breaking off a system call. */
+static void stop_blockers(struct step_tracer *t)
+{
+    for (size_t i = 0; i < t->tracees.len; i++) {
+        struct tracee *e = t->tracees.data[i];
+        if (!e->stopped && trap_pending(e) && tracee_blocks_trap(e))
+            tracee_stop_listening(e);
+    }
 }
 
 static void take_pending_traps(struct step_tracer *t)
 {
     uint64_t give_up = step_tracer_wall_ns() + RELEASE_WAIT_NS;
     bool pending = true;
+    stop_blockers(t);
     while (pending && step_tracer_wall_ns() < give_up) {
         step_tracer_run(t, 64);
         pending = false;
         for (size_t i = 0; i < t->tracees.len && !pending; i++)
-            pending = t->tracees.data[i]->listening || trap_pending(t, t->tracees.data[i]->tid);
+            pending = t->tracees.data[i]->listening || trap_pending(t->tracees.data[i]);
         if (pending)
             sched_yield();
     }

@@ -309,6 +309,26 @@ static void stop_self(void)
     leaf(1);
 }
 
+static void change_trap(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTRAP);
+    sigprocmask(how, &set, NULL);
+}
+
+/* The gate is passed with SIGTRAP unblocked; then calls of leaf are made while it is blocked. */
+static void block_trap(void)
+{
+    sigset_t now;
+    change_trap(SIG_BLOCK);
+    leaf(1);
+    sigprocmask(SIG_BLOCK, NULL, &now);
+    expect(sigismember(&now, SIGTRAP), "SIGTRAP is not blocked any more");
+    pause_ms(2);
+    change_trap(SIG_UNBLOCK);
+}
+
 static long ticks(void)
 {
     return caught;
@@ -356,6 +376,7 @@ static const struct {
     {"fault", fault},       {"fibres", switch_stacks},  {"seccomp", filter_calls},
     {"stop", stop_self},    {"starve", starve},         {"wait", wait_long},
     {"many", many},         {"exit", end_here},
+    {"block", block_trap},
 };
 
 static void (*scenario)(void);
@@ -377,6 +398,7 @@ static void *sleeper(void *arg)
     (void)arg;
     sigset_t all; /* signals are not for this thread: nothing else may wake it */
     sigfillset(&all);
+    sigdelset(&all, SIGTRAP);
     pthread_sigmask(SIG_SETMASK, &all, NULL);
     while (!quit) {
         struct timespec t = {0, 20000000};

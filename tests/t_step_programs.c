@@ -27,11 +27,13 @@ static size_t step_one(const char *scenario, bool perf_has_the_code)
 {
     struct stepper s;
     size_t n = 0;
-    stepper_start(&s, scenario);
+    stepper_start_gated(&s, scenario);
     stepper_site(&s, "work");
     struct step_recorder_options once = calls;
     once.when.max_snapshots = 1;
-    stepper_record(&s, &once, false);
+    stepper_record(&s, &once, true);
+    stepper_command(&s, "enable");
+    stepper_go(&s);
     const char *line = stepper_wait(&s, "ended: ");
     if (!strstr(line, "ended: returned"))
         fail_msg("%s: %s", scenario, line);
@@ -63,6 +65,26 @@ SCENARIO(code, false)
 SCENARIO(fault, true)
 SCENARIO(fibres, true)
 SCENARIO(seccomp, true)
+SCENARIO(block, true)
+
+/* A hit in a thread that blocks SIGTRAP at that moment stops nothing, and must not kill it later. */
+static void hit_while_blocked(void **state)
+{
+    struct stepper s;
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        stepper_start_gated(&s, "block");
+        stepper_site(&s, "leaf");
+        stepper_record(&s, &calls, true);
+        stepper_command(&s, "enable");
+        stepper_go(&s);
+        stepper_wait(&s, "ended: "); /* the call behind the unblocking */
+        stepper_command(&s, "stop");
+        stepper_stop(&s);
+        stepper_runs_free(&s, "leaf");
+        stepper_end(&s);
+    }
+}
 
 /* All threads: one alone may be in a stop of its tracer. */
 static bool is_stopped(void *arg)
@@ -189,6 +211,8 @@ int main(void)
         cmocka_unit_test(fault),
         cmocka_unit_test(fibres),
         cmocka_unit_test(seccomp),
+        cmocka_unit_test(block),
+        cmocka_unit_test(hit_while_blocked),
         cmocka_unit_test(job_control),
         cmocka_unit_test(released_while_stopped),
         cmocka_unit_test(exec_by_a_thread),

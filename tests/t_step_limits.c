@@ -1,0 +1,369 @@
+/* The limits of stepping that were measured, each held by a test: where a window begins, what it costs and
+ * where it ends, what the target may never notice, and that it always runs on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/proc_stat.h"
+#include "core/step_message.h"
+#include "core/step_thread.h"
+#include "lib_stepper.h"
+
+#define SOON 20.0
+
+static const struct step_recorder_options calls = {.tracer = {.at_sites = true, .budget = 200000}};
+
+static struct step_message wait_hit(struct stepper *s)
+{
+    struct step_message m;
+    const char *line = stepper_wait(s, "mtui step: hit");
+    assert_true(step_message_parse(line, strlen(line), &m));
+    return m;
+}
+
+/* The dump that the recorder has announced. */
+static char *wait_dump(struct stepper *s, unsigned number)
+{
+    char words[32];
+    snprintf(words, sizeof words, ".%u ]", number);
+    const char *line = stepper_wait(s, words);
+    assert_non_null(strstr(line, "[ perf record: Dump "));
+    return xasprintf("%s.%u", s->data, number);
+}
+
+/* The first line of the truth that has this kind: its from, to and sp. */
+static bool truth_first(const struct stepper *s, const char *wanted, uint64_t *from, uint64_t *to)
+{
+    char line[256], kind[16];
+    FILE *f = fopen(s->truth, "r");
+    bool found = false;
+    assert_non_null(f);
+    while (!found && fgets(line, sizeof line, f))
+        found = sscanf(line, "%*u\t%*d\t%15s\t%" SCNx64 "\t%" SCNx64, kind, from, to) == 3 &&
+                strcmp(kind, wanted) == 0;
+    fclose(f);
+    return found;
+}
+
+/* The stop comes behind the first instruction, and the probe's int3 shows in memory: the recording begins
+ * at the function all the same, and its first instruction is the true one. */
+static void begins_at_the_function(void **state)
+{
+    struct stepper s;
+    uint64_t from, to;
+    (void)state;
+    stepper_start(&s, "plain");
+    stepper_site(&s, "work");
+    struct step_recorder_options once = calls;
+    once.one_file = true;
+    once.when.max_snapshots = 1;
+    stepper_record(&s, &once, true);
+    stepper_command(&s, "enable");
+    struct step_message hit = wait_hit(&s);
+    stepper_wait(&s, "ended: returned");
+    assert_int_equal(hit.address, stepper_address(&s, "work"));
+    assert_int_equal(hit.tid, s.target.pid);
+    assert_int_equal(hit.clock, STEP_CLOCK_START);
+    assert_int_equal(hit.verdict, TRIGGER_FIRE);
+    assert_true(hit.arg1 > 0 && hit.arg1 < 1000000); /* work(rounds) */
+    stepper_command(&s, "stop");
+    stepper_stop(&s);
+    assert_true(truth_first(&s, "begin", &from, &to));
+    assert_int_equal(to, hit.address);
+    assert_true(stepper_compare(&s, s.data) > 5); /* perf decodes from the file's bytes, not from 0xCC */
+    stepper_runs_free(&s, "work");
+    stepper_end(&s);
+}
+
+/* Attaching, arming, disarming and letting go again and again breaks no system call off: the victim's
+ * sleepers count each EINTR as an error. */
+static void breaks_no_call_off(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "wait");
+    stepper_site(&s, "leaf");
+    for (int i = 0; i < 3; i++) {
+        stepper_record(&s, &calls, true);
+        stepper_command(&s, "enable");
+        stepper_command(&s, "disable");
+        stepper_command(&s, "enable");
+        stepper_command(&s, "stop");
+        stepper_stop(&s);
+        stepper_runs_free(&s, "leaf");
+    }
+    stepper_end(&s);
+}
+
+/* A window ends at its budget of instructions, exactly, and the call goes on at full speed. */
+static void budget_of_instructions(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "many");
+    stepper_site(&s, "work");
+    struct step_recorder_options o = calls;
+    o.tracer.budget = 5000;
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    stepper_command(&s, "snapshot");
+    assert_non_null(strstr(stepper_wait(&s, "ended: "), "5,000 instructions"));
+    char *dump = wait_dump(&s, 1);
+    stepper_command(&s, "stop");
+    stepper_stop(&s);
+    stepper_runs_free(&s, "work");
+    assert_true(stepper_end(&s) > 1);
+    free(dump);
+}
+
+/* A window is over by wall time even while its thread sleeps in the kernel, and the sleep is not cut. */
+static void budget_of_time(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "wait");
+    stepper_site(&s, "work");
+    struct step_recorder_options o = calls;
+    o.tracer.budget_wall_ns = 50000000;
+    o.when.max_snapshots = 1;
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    stepper_command(&s, "snapshot");
+    assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: budget"));
+    char *dump = wait_dump(&s, 1);
+    stepper_command(&s, "stop");
+    stepper_stop(&s);
+    stepper_compare(&s, dump);
+    assert_true(stepper_end(&s) > 0);
+    free(dump);
+}
+
+/* A timer faster than stepping starves the program: the window ends, and it gets on. */
+static void starvation(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "starve");
+    stepper_site(&s, "work");
+    struct step_recorder_options o = calls;
+    o.tracer.budget = 0;
+    o.when.max_snapshots = 1;
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: starved"));
+    stepper_command(&s, "stop");
+    stepper_stop(&s);
+    stepper_runs_free(&s, "work");
+    assert_true(stepper_end(&s) > 1);
+}
+
+/* Only the Nth hit is stepped, and each N after; others are told, and cost a stop. */
+static void nth_hit(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "plain");
+    stepper_site(&s, "work");
+    struct step_recorder_options o = calls;
+    o.when.hits = 3;
+    o.when.max_snapshots = 1;
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    struct step_message m[4];
+    for (int i = 0; i < 3; i++)
+        m[i] = wait_hit(&s);
+    assert_int_equal(m[0].verdict, TRIGGER_NOT_NTH);
+    assert_int_equal(m[1].verdict, TRIGGER_NOT_NTH);
+    assert_int_equal(m[2].verdict, TRIGGER_FIRE);
+    assert_int_equal(m[2].arg1, m[0].arg1 + 2); /* no round was missed */
+    stepper_command(&s, "snapshot");
+    char *dump = wait_dump(&s, 1);
+    stepper_command(&s, "stop");
+    stepper_stop(&s);
+    assert_true(stepper_compare(&s, dump) > 5);
+    stepper_end(&s);
+    free(dump);
+}
+
+/* A snapshot asked for twice ends the window in progress and is written. */
+static void window_in_progress(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "many");
+    stepper_site(&s, "work");
+    struct step_recorder_options o = calls;
+    o.tracer.budget = 0;
+    o.when.max_snapshots = 1;
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    assert_int_equal(wait_hit(&s).verdict, TRIGGER_FIRE);
+    stepper_command(&s, "snapshot");
+    stepper_wait(&s, "mtui step: window "); /* its progress is told while it goes on */
+    stepper_command(&s, "snapshot");
+    assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: stopped"));
+    char *dump = wait_dump(&s, 1);
+    stepper_command(&s, "stop");
+    stepper_stop(&s);
+    assert_true(stepper_compare(&s, dump) > 100);
+    stepper_runs_free(&s, "work");
+    stepper_end(&s);
+    free(dump);
+}
+
+/* Without sites every thread is stepped from now on; a snapshot has what was stepped so far. */
+static void every_thread(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "plain");
+    struct step_recorder_options o = {.tracer = {.ring_bytes = 1 << 20}};
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    stepper_wait(&s, "mtui step: window ");
+    stepper_wait(&s, "mtui step: window ");
+    stepper_command(&s, "snapshot");
+    char *dump = wait_dump(&s, 1);
+    stepper_command(&s, "snapshot");
+    char *second = wait_dump(&s, 2);
+    stepper_command(&s, "disable");
+    stepper_wait(&s, "ended: stopped");
+    stepper_command(&s, "stop");
+    stepper_stop(&s);
+    char command[1024];
+    int status;
+    snprintf(command, sizeof command,
+             "perf script -i %s --itrace=b -F tid 2>/dev/null | sort -u | wc -l", second);
+    char *threads = run_output(command, &status);
+    assert_int_equal(strtol(threads, NULL, 10), 3); /* the sleepers too */
+    stepper_runs_free(&s, NULL);
+    stepper_end(&s);
+    free(threads);
+    free(dump);
+    free(second);
+}
+
+static bool is_untraced(void *arg)
+{
+    char value[32];
+    return proc_status_value("/proc", *(pid_t *)arg, "TracerPid", value, sizeof value) &&
+           strcmp(value, "0") == 0;
+}
+
+/* The other side of the pipes is gone, as when mtui is killed by SIGKILL, in the middle of a window: the
+ * recorder lets go and ends, the target runs on. */
+static void mtui_is_killed(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "many");
+    stepper_site(&s, "work");
+    struct step_recorder_options o = calls;
+    o.tracer.budget = 0;
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    assert_int_equal(wait_hit(&s).verdict, TRIGGER_FIRE);
+    close(s.ctl);
+    close(s.ack);
+    close(s.say);
+    s.ctl = s.ack = s.say = -1;
+    assert_true(run_until(is_untraced, &s.target.pid, SOON));
+    stepper_stop(&s);
+    stepper_runs_free(&s, "work");
+    assert_true(stepper_end(&s) > 1);
+}
+
+/* Nobody reads what the recorder says: the target is not held up. */
+static void nobody_listens(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "many");
+    stepper_site(&s, "leaf"); /* three million calls a round, each a line */
+    struct step_recorder_options o = calls;
+    o.when.not_before_ns = UINT64_MAX / 2;
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    char value[32];
+    uint64_t until = 0;
+    assert_true(proc_status_value("/proc", s.pid, "VmRSS", value, sizeof value));
+    until = strtoull(value, NULL, 10) + 900; /* more than a pipe holds waits in the recorder */
+    for (uint64_t kb = 0; kb < until; kb = strtoull(value, NULL, 10))
+        assert_true(proc_status_value("/proc", s.pid, "VmRSS", value, sizeof value));
+    stepper_command(&s, "ping");
+    stepper_command(&s, "disable");
+    stepper_stop(&s);
+    stepper_runs_free(&s, "leaf");
+    stepper_end(&s);
+}
+
+/* Times: a line for the beginning, each system call, and the end, on both clocks. */
+static void anchors(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "wait");
+    stepper_site(&s, "work");
+    struct step_recorder_options o = calls;
+    o.when.max_snapshots = 1;
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    stepper_wait(&s, "ended: returned");
+    stepper_command(&s, "stop");
+    stepper_stop(&s);
+    char *text = run_read_file(s.anchors, NULL), *next = text;
+    uint64_t clock, perf, wall, first_perf = 0;
+    char what[32];
+    int tid;
+    unsigned n = 0;
+    for (char *line; (line = strsep(&next, "\n"));) {
+        if (sscanf(line, "%" SCNu64 "\t%" SCNu64 "\t%d\t%31s\t%" SCNu64, &clock, &perf, &tid, what,
+                   &wall) != 5)
+            continue;
+        assert_int_equal(tid, s.target.pid);
+        assert_string_equal(what, n == 0 ? "begin" : n == 1 ? "syscall:230" : "end");
+        if (n == 0)
+            first_perf = perf;
+        if (n == 1) /* the sleep of 300 ms, and next to no instructions */
+            assert_true(wall >= 300000000 && clock < STEP_CLOCK_START + 1000);
+        if (n == 2)
+            assert_true(perf >= first_perf + 300000000);
+        n++;
+    }
+    assert_int_equal(n, 3);
+    free(text);
+    stepper_end(&s);
+}
+
+int main(void)
+{
+    if (getuid() != 0) {
+        print_message("[  SKIPPED ] t_step_limits: uprobes need root or CAP_PERFMON\n");
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(begins_at_the_function),
+        cmocka_unit_test(breaks_no_call_off),
+        cmocka_unit_test(budget_of_instructions),
+        cmocka_unit_test(budget_of_time),
+        cmocka_unit_test(starvation),
+        cmocka_unit_test(nth_hit),
+        cmocka_unit_test(window_in_progress),
+        cmocka_unit_test(every_thread),
+        cmocka_unit_test(mtui_is_killed),
+        cmocka_unit_test(nobody_listens),
+        cmocka_unit_test(anchors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
