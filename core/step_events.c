@@ -38,9 +38,8 @@ int step_events_arm(struct step_events *e, pid_t tid, const struct step_site *si
     int rc = uprobe_type("/sys", &type, err);
     if (rc < 0)
         return rc;
-    e->fds = xcalloc(n, sizeof *e->fds);
-    e->n = 0;
-    for (size_t i = 0; i < n; i++) {
+    e->fds = xrealloc(e->fds, n * sizeof *e->fds);
+    for (size_t i = e->n; i < n; i++) {
         struct perf_event_attr attr = {0};
         uprobe_attr(&attr, type, sites[i].path, sites[i].offset);
         attr.sample_period = 1;

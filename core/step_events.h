@@ -33,7 +33,8 @@ struct step_events {
     size_t n;
 };
 
-/* One event a site; its stop carries the site's number. On failure none stays open. MTUI_E_GONE: the thread has ended. */
+/* One event for each of n sites; its stop carries the site's number. Those that are open already (e->n of
+ * them, for the first sites) stay. On failure none stays open. MTUI_E_GONE: the thread has ended. */
 int step_events_arm(struct step_events *e, pid_t tid, const struct step_site *sites, size_t n,
                     struct err *err);
 

@@ -33,7 +33,6 @@ struct recorder {
     int signal_fd;
     char line[64];
     size_t line_len;
-    VEC(struct step_site) sites;
     VEC(struct trigger_policy) policies; /* by trigger */
     bool wanted;                         /* a snapshot was asked for and is not written yet */
     bool fired;                          /* a hit was reported whose call is not written yet */
@@ -143,22 +142,21 @@ static bool is_busy(const struct recorder *r)
 static bool on_hit(void *arg, const struct step_hit *hit)
 {
     struct recorder *r = arg;
-    uint32_t trigger = r->sites.data[hit->site].trigger;
     uint64_t now = perf_clock_now_ns(r->clock);
-    while (r->policies.len <= trigger) {
+    while (r->policies.len <= hit->trigger) {
         struct trigger_policy p;
         trigger_policy_init(&p, &r->opt->when, now);
         vec_push(&r->policies, p);
     }
     struct step_message m = {.kind = STEP_MESSAGE_HIT,
                              .tid = hit->tid,
-                             .trigger = trigger,
+                             .trigger = hit->trigger,
                              .address = hit->address,
                              .arg1 = hit->arg1,
                              .arg2 = hit->arg2,
                              .clock = hit->clock,
                              .perf_ns = now};
-    m.verdict = trigger_policy_hit(&r->policies.data[trigger], now, false, 0, is_busy(r));
+    m.verdict = trigger_policy_hit(&r->policies.data[hit->trigger], now, false, 0, is_busy(r));
     tell(r, &m);
     if (m.verdict != TRIGGER_FIRE)
         return false;
@@ -232,13 +230,6 @@ static void acknowledge(const struct recorder *r)
     (void)n;
 }
 
-static void forget_sites(struct recorder *r)
-{
-    step_sites_free(r->sites.data, r->sites.len);
-    r->sites.data = NULL;
-    r->sites.len = r->sites.cap = 0;
-}
-
 static int enable(struct recorder *r, struct err *err)
 {
     struct step_site *list = NULL;
@@ -247,13 +238,9 @@ static int enable(struct recorder *r, struct err *err)
         int rc = step_sites_read(r->opt->sites, &list, &n, err);
         if (rc == 0)
             rc = step_tracer_set_sites(r->tracer, list, n, err);
-        if (rc < 0) {
-            step_sites_free(list, n);
+        step_sites_free(list, n);
+        if (rc < 0)
             return rc;
-        }
-        forget_sites(r);
-        r->sites.data = list;
-        r->sites.len = r->sites.cap = n;
     }
     return step_tracer_enable(r->tracer, true, err);
 }
@@ -417,7 +404,6 @@ int step_recorder_run(const struct step_recorder_options *options, struct err *e
     step_tracer_free(r.tracer);
     step_say_free(r.say);
     forget_windows(&r);
-    forget_sites(&r);
     vec_free(&r.done);
     vec_free(&r.policies);
     perf_clock_free(r.clock);

@@ -109,15 +109,9 @@ void step_tracer_arm(struct step_tracer *t, struct tracee *e)
 {
     struct err err;
     int rc;
-    if (!t->enabled || e->armed || e->steps || !is_chosen(t, e->tid) || !has_begun(t))
+    bool whole = e->armed && (!t->opt.at_sites || e->events.n == t->places.len);
+    if (!t->enabled || whole || e->steps || !is_chosen(t, e->tid) || !has_begun(t))
         return;
-    if (tracee_blocks_trap(e)) {
-        err_set(&err, MTUI_E_NOTSUP,
-                "thread %d blocks SIGTRAP, by which it would be stopped: it is not stepped",
-                (int)e->tid);
-        say(t, err.text);
-        return;
-    }
     if (!t->opt.at_sites)
         rc = step_events_arm_clock(&e->events, e->tid, &err);
     else if (t->places.len)
@@ -187,23 +181,47 @@ static void free_places(struct step_tracer *t)
     vec_free(&t->places);
 }
 
+static bool same_place(const struct step_place *a, const struct step_place *b)
+{
+    return a->ino == b->ino && a->site.offset == b->site.offset &&
+           a->site.trigger == b->site.trigger;
+}
+
+static bool has_place(const struct step_place *list, size_t n, const struct step_place *p)
+{
+    for (size_t i = 0; i < n; i++)
+        if (same_place(&list[i], p))
+            return true;
+    return false;
+}
+
 int step_tracer_set_sites(struct step_tracer *t, const struct step_site *sites, size_t n,
                           struct err *err)
 {
-    struct stat sb;
-    for (size_t i = 0; i < n; i++)
-        if (stat(sites[i].path, &sb) != 0)
-            return err_errno(err, errno, "cannot look at %s", sites[i].path);
-    for (size_t i = 0; i < t->tracees.len; i++)
-        if (!t->tracees.data[i]->steps)
-            step_tracer_disarm(t->tracees.data[i]);
-    free_places(t);
+    struct step_place *list = xcalloc(n + 1, sizeof *list);
+    bool all_kept = true;
     for (size_t i = 0; i < n; i++) {
-        struct step_place p = {.site = sites[i]};
-        p.site.path = xstrdup(sites[i].path);
-        p.ino = stat(sites[i].path, &sb) == 0 ? sb.st_ino : 0;
-        vec_push(&t->places, p);
+        struct stat sb;
+        if (stat(sites[i].path, &sb) != 0) {
+            int why = errno;
+            free(list);
+            return err_errno(err, why, "cannot look at %s", sites[i].path);
+        }
+        list[i] = (struct step_place){.site = sites[i], .ino = sb.st_ino};
     }
+    for (size_t i = 0; i < t->places.len; i++)
+        all_kept &= has_place(list, n, &t->places.data[i]);
+    for (size_t i = 0; !all_kept && i < t->tracees.len; i++)
+        step_tracer_disarm(t->tracees.data[i]);
+    if (!all_kept)
+        free_places(t);
+    for (size_t i = 0; i < n; i++) {
+        if (has_place(t->places.data, t->places.len, &list[i]))
+            continue;
+        list[i].site.path = xstrdup(sites[i].path);
+        vec_push(&t->places, list[i]);
+    }
+    free(list);
     return 0;
 }
 
@@ -230,6 +248,20 @@ int step_tracer_new(struct step_tracer **out, const struct step_tracer_options *
     return 0;
 }
 
+/* A thread that blocks SIGTRAP would only collect one. A new thread is armed all the same: the C library
+ * blocks everything until it has set it up. */
+static bool can_be_stopped(struct step_tracer *t, const struct tracee *e)
+{
+    struct err err;
+    if (e->armed || e->steps || !is_chosen(t, e->tid) || !has_begun(t) || !tracee_blocks_trap(e))
+        return true;
+    err_set(&err, MTUI_E_NOTSUP,
+            "thread %d blocks SIGTRAP, by which it would be stopped: it is not stepped",
+            (int)e->tid);
+    say(t, err.text);
+    return false;
+}
+
 int step_tracer_enable(struct step_tracer *t, bool on, struct err *err)
 {
     t->enabled = on;
@@ -240,7 +272,8 @@ int step_tracer_enable(struct step_tracer *t, bool on, struct err *err)
             step_tracer_disarm(e);
             continue;
         }
-        step_tracer_arm(t, e);
+        if (can_be_stopped(t, e))
+            step_tracer_arm(t, e);
         wanted += is_chosen(t, e->tid);
         armed += e->armed || e->steps;
     }

@@ -64,7 +64,7 @@ struct step_tracer_options {
 /* A thread has come to a site and waits there. */
 struct step_hit {
     pid_t tid;
-    size_t site;
+    uint32_t trigger; /* of the site */
     uint64_t address; /* 0: not known */
     uint64_t clock;   /* instructions */
     uint64_t arg1, arg2;
@@ -84,8 +84,9 @@ struct step_tracer_callbacks {
 int step_tracer_new(struct step_tracer **out, const struct step_tracer_options *options,
                     const struct step_tracer_callbacks *callbacks, struct err *err);
 
-/* The calls to step; those armed for before are disarmed. Copied. MTUI_E_IO: a file cannot be read, and
- * nothing has changed. */
+/* The calls to step. Those that were in the list before stay armed without a gap, as long as none is
+ * left out; with one left out all are armed anew. Copied. MTUI_E_IO: a file cannot be read, and nothing
+ * has changed. step_tracer_enable arms. */
 int step_tracer_set_sites(struct step_tracer *t, const struct step_site *sites, size_t n,
                           struct err *err);
 

@@ -76,6 +76,7 @@ void step_window_end(struct step_tracer *t, struct tracee *e, uint64_t ip, enum 
         tracee_remask_trap(e);
     }
     step_events_enable(&e->events, true);
+    step_tracer_arm(t, e); /* for what has come to the list meanwhile */
 }
 
 void step_window_end_in_kernel(struct step_tracer *t, struct tracee *e, enum step_end end)
@@ -121,7 +122,7 @@ void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site,
         step_tracer_refresh(t); /* a file mapped since */
     uint64_t addr = site_address(t, site);
     struct step_hit hit = {.tid = e->tid,
-                           .site = site,
+                           .trigger = t->places.data[site].site.trigger,
                            .address = addr,
                            .clock = t->clock,
                            .arg1 = regs->rdi,

@@ -1,0 +1,124 @@
+#!/bin/sh
+# The step recorder from the command line: one exact call of a running program, a program from its start,
+# the demo, and what becomes of the target when mtui is killed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+: "${MTUI_BUILD:=$PWD/build/release}"
+mtui=$MTUI_BUILD/mtui
+tool=$MTUI_BUILD/tests/step_victim
+tmp=$(mktemp -d) || exit 1
+export XDG_STATE_HOME=$tmp/state
+passed=0 failed=0 skipped=0 victim='' ticker=''
+
+clean() {
+    for p in $victim $ticker; do kill -9 "$p" 2>/dev/null; done
+    rm -rf "$tmp"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+ok() { passed=$((passed + 1)); }
+bad() {
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+    [ ! -s "$tmp/err" ] || sed 's/^/    stderr: /' "$tmp/err"
+}
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    if "$@"; then ok; else bad "$name"; fi
+}
+wait_for() { # SECONDS COMMAND...: until it succeeds
+    deadline=$(($(date +%s) + $1))
+    shift
+    until "$@" 2>/dev/null; do
+        [ "$(date +%s)" -lt "$deadline" ] || return 1
+        read -r _ <"$tmp/tick"
+    done
+}
+mkfifo "$tmp/tick"
+(while :; do echo; sleep 0.02; done >"$tmp/tick") 2>/dev/null &
+ticker=$!
+exec 8<"$tmp/tick"
+
+start() { # SCENARIO; its stdin is fd 7
+    rm -f "$tmp/in"
+    mkfifo "$tmp/in"
+    "$tool" "$1" <"$tmp/in" >"$tmp/victim.out" 2>"$tmp/victim.err" &
+    victim=$!
+    exec 7>"$tmp/in"
+    wait_for 10 grep -q ready "$tmp/victim.out"
+}
+finish() { # ends by itself, having found nothing wrong
+    exec 7>&-
+    wait "$victim"
+    check "$1: the program is unharmed" [ $? -eq 0 ]
+    check "$1: and found no error" grep -q '^rounds [0-9]* errors 0$' "$tmp/victim.out"
+    victim=''
+}
+
+if [ "$(id -u)" -ne 0 ]; then
+    echo 'SKIPPED: uprobes need root or CAP_PERFMON'
+    echo '0 passed, 0 failed, 1 skipped'
+    exit 0
+fi
+
+# One call of a running program.
+start plain
+"$mtui" attach -r step -p "$victim" -t work --batch -o "$tmp/one" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "attach: exit $?"
+check 'the directory, alone' [ "$(cat "$tmp/out")" = "$tmp/one" ]
+check 'said how it records' grep -q 'recording with step' "$tmp/err"
+check 'the clock' grep -q '^clock = instructions$' "$tmp/one/session.ini"
+check 'the hit, on that clock' grep -qP '^1000000000\t'"$victim"'\twork\t[0-9a-f]+\t[0-9a-f]+\t[0-9a-f]+\t0\t1$' "$tmp/one/hits.tsv"
+check 'anchors' grep -qP '^1000000000\t[1-9]\d*\t'"$victim"'\tbegin\t0$' "$tmp/one/anchors.tsv"
+"$mtui" export -f spans "$tmp/one" >"$tmp/spans" 2>"$tmp/err" </dev/null || bad "export: exit $?"
+awk -F '\t' 'NR > 1 {print $6}' "$tmp/spans" | tr '\n' ' ' >"$tmp/names"
+# work calls scenario (plain), which calls leaf twice and expect; then leaf once more.
+check 'the call tree of the source' grep -q 'work plain leaf leaf expect leaf ' "$tmp/names"
+awk -F '\t' '$6 == "work" {d = $2} $6 == "plain" {p = $2 - d} $6 == "expect" {e = $2 - d} END {print p, e}' "$tmp/spans" >"$tmp/depths"
+check 'nested as in the source' [ "$(cat "$tmp/depths")" = '1 2' ]
+check 'the hit is a mark' [ "$("$mtui" export -f marks "$tmp/one" 2>/dev/null | grep -c 'trigger	work')" = 1 ]
+check 'no gaps' [ "$("$mtui" export -f gaps "$tmp/one" 2>/dev/null | wc -l)" = 1 ]
+perf script -i "$tmp/one/snap-1/perf.data" --itrace=be >"$tmp/perf" 2>&1
+check 'perf reads it too' grep -q 'work' "$tmp/perf"
+check 'without an error' sh -c "! grep -qi 'error' '$tmp/perf'"
+check 'the Nth hit' "$mtui" attach -r step -p "$victim" -t work --hits 5 --truth "$tmp/truth" --batch -o "$tmp/nth" >/dev/null 2>"$tmp/err" </dev/null
+check 'four before it were counted' [ "$(grep -c 'work.*	0$' "$tmp/nth/hits.tsv")" -ge 4 ]
+check 'the truth' grep -q 'call' "$tmp/truth"
+"$mtui" attach -r step -p "$victim" -t work@return --batch -o "$tmp/no" >/dev/null 2>"$tmp/err" </dev/null
+check '@return is refused' grep -q 'without @return' "$tmp/err"
+"$mtui" attach -r step -p "$victim" -t work --kernel --batch -o "$tmp/no" >/dev/null 2>"$tmp/err" </dev/null
+check '--kernel is refused' grep -q 'user code only' "$tmp/err"
+finish 'attach'
+
+# mtui is killed in the middle of a window.
+start many
+"$mtui" attach -r step -p "$victim" -t work --budget 100000000 --batch -o "$tmp/killed" >/dev/null 2>"$tmp/err" </dev/null &
+ours=$!
+check 'it is traced' wait_for 20 sh -c "! grep -q '^TracerPid:.0\$' /proc/$victim/status"
+kill -9 "$ours"
+check 'the recorder lets go' wait_for 20 grep -q '^TracerPid:.0$' "/proc/$victim/status"
+finish 'killed'
+
+# A program from its first instruction.
+"$mtui" run -r step --budget 3000 --batch -o "$tmp/run" -- /bin/true >"$tmp/out" 2>"$tmp/err" </dev/null || bad "run: exit $?"
+check 'the directory of run' [ "$(cat "$tmp/out")" = "$tmp/run" ]
+check 'from the first instruction' sh -c "'$mtui' export -f branches '$tmp/run' 2>/dev/null | sed -n 2p | grep -qP '^1000000000\t\d+\t-1\tbegin\t0\t'"
+# And from a function in it, found before it runs.
+mkfifo "$tmp/hold"
+exec 6<>"$tmp/hold"
+"$mtui" run -r step -t work --batch -o "$tmp/run2" -- "$tool" plain >"$tmp/out" 2>"$tmp/err" <&6 || bad "run -t: exit $?"
+check 'its very first' grep -qP '\twork\t[0-9a-f]+\t1\t' "$tmp/run2/hits.tsv"
+kill "$(sed -n 's/^pid = //p' "$tmp/run2/session.ini")" # it is left running, as batch does
+check 'a call of it' sh -c "'$mtui' export -f spans '$tmp/run2' 2>/dev/null | grep -q plain"
+
+# The demo.
+"$mtui" demo -r step --batch -o "$tmp/demo" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "demo: exit $?"
+for f in handle_slow_request rebuild_cache render_page render_block append_text find_route parse_headers write_reply; do
+    check "demo: $f" grep -q " $f\$" "$tmp/out"
+done
+# 6 pages and one more, each a tree of depth 4 (31 blocks), exactly.
+check 'demo: exact counts' grep -qE '^ +217 .* render_block$' "$tmp/out"
+check 'demo: where it lies' grep -q "$tmp/demo" "$tmp/out"
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
