@@ -126,12 +126,33 @@ static int take_targets(struct session *s, struct err *err)
     return rc;
 }
 
+/* perf lowers it by itself, but says so on its own stderr only. */
+static void say_if_too_frequent(struct session *s, const struct record_plan *plan)
+{
+    unsigned most = 0;
+    FILE *f = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+    if (f && fscanf(f, "%u", &most) == 1 && plan->recorder == PLAN_SAMPLE && plan->freq_hz > most)
+        session_log(s, SESSION_WARNING,
+                    "%u samples a second are asked for and the kernel allows %u "
+                    "(kernel.perf_event_max_sample_rate): recording with that",
+                    plan->freq_hz, most);
+    if (f)
+        (void)fclose(f);
+}
+
 /* Room for one snapshot of every buffer, and memory for the buffers themselves. */
 static int check_limits(struct session *s, const struct record_plan *plan, struct err *err)
 {
     struct plan_limits limits;
     plan_read_limits("/proc", &limits);
-    s->ring_bytes = plan_ring_bytes(plan, NULL);
+    bool rounded = false;
+    s->ring_bytes = plan_ring_bytes(plan, &rounded);
+    if (rounded && plan->mode != PLAN_WHOLE) {
+        char size[FMT_MAX];
+        session_log(s, SESSION_WARNING, "the ring is rounded up to %s, a power of two of pages",
+                    fmt_size(size, s->ring_bytes));
+    }
+    say_if_too_frequent(s, plan);
     int rc = plan_check_limits(plan, &limits, NULL, err);
     uint64_t buffers = plan->n_tids ? plan->n_tids : limits.cpus;
     if (rc == 0)

@@ -169,6 +169,12 @@ check 'no such thread: exit 1' [ $? -eq 1 ]
 check 'and said' grep -q "process $pid has no thread $$" "$tmp/err"
 check 'nothing is made' [ ! -e "$tmp/tid" ]
 
+# What is recorded otherwise than asked for is said.
+"$mtui" attach -p "$pid" --duration 200ms --freq 1000000 -s 5000 --batch -o "$tmp/odd" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "odd numbers: exit $?"
+check 'the ring' grep -q 'rounded up to 8K' "$tmp/err"
+[ "$(cat /proc/sys/kernel/perf_event_max_sample_rate)" -ge 1000000 ] ||
+    check 'the frequency' grep -q '1000000 samples a second are asked for and the kernel allows' "$tmp/err"
+
 # A full disk behind stdout is said, and where the recording lies.
 "$mtui" attach -p "$pid" --duration 300ms --batch -o "$tmp/nostdout" >/dev/full 2>"$tmp/err" </dev/null
 check 'stdout is full: exit 1' [ $? -eq 1 ]
