@@ -87,7 +87,7 @@ static int tally_thread(struct tally *y, size_t thread)
         now = now > y->to_ns ? y->to_ns : now;
         if (now > at) {
             if (top)
-                y->fns[top->fn].self_ns += now - at - quiet_between(&quiet, at, now);
+                y->fns[top->fn].self_ns += now - at - (quiet.n ? quiet_between(&quiet, at, now) : 0);
             at = now;
         }
         if (ev.enter)
@@ -237,12 +237,57 @@ static uint64_t long_rank(const struct tally *y, fn_id fn, uint64_t from_top)
     return ns;
 }
 
-static uint64_t percentile(const struct tally *y, const struct function_stats *f, uint32_t *slice,
-                           unsigned percent)
+static uint64_t rank_of(const struct function_stats *f, unsigned percent)
 {
-    uint64_t rank = f->calls / 100 * percent + (f->calls % 100 * percent + 99) / 100;
-    uint32_t v = select_u32(slice, (size_t)f->calls, (size_t)rank - 1);
-    return v < UINT32_MAX ? v : long_rank(y, f->fn, f->calls - rank + 1);
+    return f->calls / 100 * percent + (f->calls % 100 * percent + 99) / 100;
+}
+
+/* Both ranks of a slice; what the first selection leaves behind its rank is where the second one looks. */
+static void percentiles(const struct tally *y, struct function_stats *f, uint32_t *slice)
+{
+    uint64_t half = rank_of(f, 50), most = rank_of(f, 99);
+    uint32_t p50 = select_u32(slice, (size_t)f->calls, (size_t)half - 1);
+    uint32_t p99 = select_u32(slice + (half - 1), (size_t)(f->calls - half + 1), (size_t)(most - half));
+    f->p50_ns = p50 < UINT32_MAX ? p50 : long_rank(y, f->fn, f->calls - half + 1);
+    f->p99_ns = p99 < UINT32_MAX ? p99 : long_rank(y, f->fn, f->calls - most + 1);
+}
+
+#define COUNTED      4096                 /* durations below this many ns are counted, not sorted */
+#define MANY_CALLS   (16 * (size_t)COUNTED) /* where that is worth it */
+
+/* Many calls are mostly short ones: counting them once gives the histogram and, if they lie among them, the
+ * ranks. False when a rank lies among the longer ones; the histogram is made in any case. */
+static bool count_short(struct function_stats *f, const uint32_t *slice)
+{
+    uint32_t count[COUNTED] = {0};
+    uint64_t half = rank_of(f, 50), most = rank_of(f, 99), below = 0;
+    for (size_t k = 0; k < f->calls; k++)
+        if (slice[k] < COUNTED)
+            count[slice[k]]++;
+        else if (slice[k] < UINT32_MAX)
+            f->histogram[bucket_of(slice[k])]++;
+    for (unsigned ns = 0; ns < COUNTED; ns++) {
+        f->histogram[bucket_of(ns)] += count[ns];
+        if (below < half && below + count[ns] >= half)
+            f->p50_ns = ns;
+        if (below < most && below + count[ns] >= most)
+            f->p99_ns = ns;
+        below += count[ns];
+    }
+    return below >= most;
+}
+
+static void rank_durations(const struct tally *y, struct function_stats *f, uint32_t *slice)
+{
+    if (f->calls >= MANY_CALLS && f->calls < UINT32_MAX) {
+        if (!count_short(f, slice))
+            percentiles(y, f, slice);
+        return;
+    }
+    for (size_t k = 0; k < f->calls; k++)
+        if (slice[k] < UINT32_MAX)
+            f->histogram[bucket_of(slice[k])]++;
+    percentiles(y, f, slice);
 }
 
 static int add_durations(struct stats *s, const struct tally *y)
@@ -265,11 +310,7 @@ static int add_durations(struct stats *s, const struct tally *y)
             rc = cancelled(y->o) ? MTUI_E_CANCEL : gather(&d, th);
     for (size_t i = 0; rc == 0 && i < s->n; i++) {
         struct function_stats *f = &s->list[i];
-        for (size_t k = 0; k < f->calls; k++)
-            if (all[first[f->fn] + k] < UINT32_MAX)
-                f->histogram[bucket_of(all[first[f->fn] + k])]++;
-        f->p50_ns = percentile(y, f, all + first[f->fn], 50);
-        f->p99_ns = percentile(y, f, all + first[f->fn], 99);
+        rank_durations(y, f, all + first[f->fn]);
         if (cancelled(y->o))
             rc = MTUI_E_CANCEL;
     }

@@ -39,39 +39,3 @@ void walk_free(struct walk *w)
     w->rows = NULL;
     w->stack = NULL;
 }
-
-/* The next span of the row below the open one, if the open one is its caller. */
-static const struct span *next_child(struct walk *w)
-{
-    if (w->depth >= w->depths)
-        return NULL;
-    struct walk_row *row = &w->rows[w->depth];
-    if (w->depth == 0)
-        return row->at < row->n ? &row->spans[row->at] : NULL;
-    const struct span *parent = w->stack[w->depth - 1];
-    const struct walk_row *up = &w->rows[w->depth - 1];
-    /* At the edge of a window an instant's caller may lie outside of it. */
-    while (row->at < row->n && row->spans[row->at].start_ns < parent->start_ns)
-        row->at++;
-    if (row->at >= row->n)
-        return NULL;
-    const struct span *s = &row->spans[row->at];
-    bool next_parent = up->at < up->n && up->spans[up->at].start_ns <= s->start_ns;
-    return s->end_ns <= parent->end_ns && !next_parent ? s : NULL;
-}
-
-bool walk_next(struct walk *w, struct walk_event *ev)
-{
-    const struct span *s = next_child(w);
-    if (s && s->start_ns < w->to_ns) {
-        *ev = (struct walk_event){s, w->depth, true};
-        w->rows[w->depth].at++;
-        w->stack[w->depth++] = s;
-        return true;
-    }
-    if (w->depth == 0)
-        return false;
-    w->depth--;
-    *ev = (struct walk_event){w->stack[w->depth], w->depth, false};
-    return true;
-}

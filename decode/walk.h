@@ -28,7 +28,41 @@ struct walk_event {
 int walk_init(struct walk *w, const struct trace *t, size_t thread, uint64_t from_ns, uint64_t to_ns);
 void walk_free(struct walk *w);
 
+/* The next span of the row below the open one, if the open one is its caller. */
+static inline const struct span *walk_next_child_(struct walk *w)
+{
+    if (w->depth >= w->depths)
+        return NULL;
+    struct walk_row *row = &w->rows[w->depth];
+    if (w->depth == 0)
+        return row->at < row->n ? &row->spans[row->at] : NULL;
+    const struct span *parent = w->stack[w->depth - 1];
+    const struct walk_row *up = &w->rows[w->depth - 1];
+    /* At the edge of a window an instant's caller may lie outside of it. */
+    while (row->at < row->n && row->spans[row->at].start_ns < parent->start_ns)
+        row->at++;
+    if (row->at >= row->n)
+        return NULL;
+    const struct span *s = &row->spans[row->at];
+    bool next_parent = up->at < up->n && up->spans[up->at].start_ns <= s->start_ns;
+    return s->end_ns <= parent->end_ns && !next_parent ? s : NULL;
+}
+
 /* The next event; false at the end. Every enter has its leave; times never go backwards. */
-bool walk_next(struct walk *w, struct walk_event *ev);
+static inline bool walk_next(struct walk *w, struct walk_event *ev)
+{
+    const struct span *s = walk_next_child_(w);
+    if (s && s->start_ns < w->to_ns) {
+        *ev = (struct walk_event){s, w->depth, true};
+        w->rows[w->depth].at++;
+        w->stack[w->depth++] = s;
+        return true;
+    }
+    if (w->depth == 0)
+        return false;
+    w->depth--;
+    *ev = (struct walk_event){w->stack[w->depth], w->depth, false};
+    return true;
+}
 
 #endif
