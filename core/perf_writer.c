@@ -69,7 +69,7 @@ struct perf_writer {
 
 static void put(struct perf_writer *w, const void *bytes, size_t len)
 {
-    if (w->failed_errno)
+    if (w->failed_errno || !len)
         return;
     if (fwrite(bytes, 1, len, w->file) != len)
         w->failed_errno = errno ? errno : EIO;

@@ -76,9 +76,9 @@ static int read_perf(struct open_context *c, struct perf_file *f, const char *na
     for (size_t i = before; i < sample_log_count(c->log) && !samples; i++)
         samples = e[i].kind == SAMPLE_STACK;
     if (perf_file_info(f)->has_auxtrace) {
-        if (!samples)
-            return read_exact(c, f, err);
-        open_note(c, "%s also holds hardware trace data (Intel PT), which is not shown", name);
+        if (samples)
+            open_note(c, "%s also holds samples, which are not shown beside its hardware trace", name);
+        return read_exact(c, f, err);
     }
     if (!samples)
         open_note(c, "%s holds no samples", name);

@@ -20,6 +20,12 @@ struct thread {
     struct pt_stack *stack;
 };
 
+/* Code that was not at hand, by mapping. */
+struct missing {
+    char *where;
+    uint64_t bytes, times;
+};
+
 struct decoder {
     struct open_context *c;
     struct trace_builder *b;
@@ -27,6 +33,7 @@ struct decoder {
     struct pt_runs *runs;
     const struct pt_piece *piece;
     VEC(struct thread) threads;
+    VEC(struct missing) missing;
     VEC(struct flow_event) shifted;
     size_t last_thread; /* most runs are the last one's */
     uint64_t bytes_done, bytes_lost, losses, frequency;
@@ -110,14 +117,33 @@ static void on_events(void *arg, const struct flow_event *events, size_t n)
         d->rc = pt_runs_events(d->runs, events, n);
 }
 
-static char *describe(const struct decoder *d, const struct pt_loss *loss, pid_t tid)
+static const char *where_is(const struct decoder *d, const struct pt_loss *loss, pid_t tid)
 {
-    const char *where = loss->ip ? code_image_where(d->source.image, pt_source_process(&d->source, tid),
-                                                  loss->from_time, loss->ip)
-                                 : NULL;
-    if (loss->cause == GAP_NO_IMAGE)
-        return xasprintf("%s: %s", !where ? "nothing known to be mapped" : *where ? where : "memory without a file",
-                         loss->why);
+    const char *path = code_image_where(d->source.image, pt_source_process(&d->source, tid),
+                                        loss->from_time, loss->ip);
+    if (!path)
+        return loss->ip >> 63 ? "the kernel" : "memory where nothing is known to be mapped";
+    return *path ? path : "memory without a file";
+}
+
+static void note_missing(struct decoder *d, const char *where, uint64_t bytes)
+{
+    size_t i = 0;
+    while (i < d->missing.len && strcmp(d->missing.data[i].where, where) != 0)
+        i++;
+    if (i == d->missing.len)
+        vec_push(&d->missing, ((struct missing){.where = xstrdup(where)}));
+    d->missing.data[i].bytes += bytes;
+    d->missing.data[i].times++;
+}
+
+static char *describe(struct decoder *d, const struct pt_loss *loss, pid_t tid)
+{
+    if (loss->cause == GAP_NO_IMAGE) {
+        const char *where = where_is(d, loss, tid);
+        note_missing(d, where, loss->bytes);
+        return xasprintf("%s: %s", where, loss->why);
+    }
     if (loss->ip)
         return xasprintf("%s, at %llx", loss->why, (unsigned long long)loss->ip);
     return xstrdup(loss->why);
@@ -204,6 +230,10 @@ static void note_result(struct decoder *d)
         open_note(d->c, "%s of %s trace bytes told nothing, in %llu gaps",
                   fmt_size(lost, d->bytes_lost), fmt_size(all, bytes),
                   (unsigned long long)d->losses);
+    for (size_t i = 0; i < d->missing.len; i++)
+        open_note(d->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s places",
+                  d->missing.data[i].where, fmt_size(lost, d->missing.data[i].bytes),
+                  fmt_count(all, d->missing.data[i].times));
     if (pt_runs_unknown(d->runs))
         open_note(d->c, "%s calls and returns are not shown: it is not known which thread ran then",
                   fmt_count(lost, pt_runs_unknown(d->runs)));
@@ -223,6 +253,9 @@ int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b
     }
     for (size_t i = 0; i < d.threads.len; i++)
         pt_stack_free(d.threads.data[i].stack);
+    for (size_t i = 0; i < d.missing.len; i++)
+        free(d.missing.data[i].where);
+    vec_free(&d.missing);
     vec_free(&d.threads);
     vec_free(&d.shifted);
     pt_runs_free(d.runs);

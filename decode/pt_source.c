@@ -26,7 +26,7 @@ static int check_switches(const struct pt_source *s, struct err *err)
 {
     for (size_t i = 0; i < pt_streams_count(s->streams); i++) {
         const struct pt_stream *st = pt_streams_at(s->streams, i);
-        if (st->tid < 0 && st->len && !pt_switches_know(s->switches, st->cpu))
+        if (st->tid < 0 && st->owner < 0 && st->len && !pt_switches_know(s->switches, st->cpu))
             return err_set(err, MTUI_E_FORMAT,
                            "the trace of CPU %d belongs to whatever ran there, and the recording does not "
                            "say what did: record with --switch-events, or with --per-thread",
@@ -65,7 +65,10 @@ void pt_source_close(struct pt_source *s)
 
 pid_t pt_source_thread(const struct pt_source *s, const struct pt_stream *stream, uint64_t time_ns)
 {
-    return stream->tid >= 0 ? stream->tid : pt_switches_at(s->switches, stream->cpu, time_ns);
+    if (stream->tid >= 0)
+        return stream->tid;
+    pid_t tid = pt_switches_at(s->switches, stream->cpu, time_ns);
+    return tid >= 0 ? tid : stream->owner;
 }
 
 pid_t pt_source_process(const struct pt_source *s, pid_t tid)

@@ -105,7 +105,8 @@ static bool same_queue(const struct part *x, const struct part *y)
 static int join(struct pt_streams *s, size_t from, size_t to, size_t len, struct err *err)
 {
     const struct part *first = &s->parts.data[from];
-    struct pt_stream st = {.tid = first->tid,
+    struct pt_stream st = {.tid = first->cpu < 0 ? first->tid : -1,
+                           .owner = first->tid,
                            .cpu = first->cpu,
                            .order = first->order,
                            .data = first->data,

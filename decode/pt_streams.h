@@ -17,8 +17,9 @@
 #include "decode/pt_time.h"
 
 struct pt_stream {
-    pid_t tid; /* −1: a CPU's */
-    int cpu;   /* −1: a thread's */
+    pid_t tid;   /* −1: a CPU's */
+    int cpu;     /* −1: a thread's */
+    pid_t owner; /* the thread that the recording was made for, also in a CPU's; −1: not known */
     uint64_t order; /* place in the file, for a stable order */
     const uint8_t *data; /* in the file, or in `joined` */
     uint8_t *joined;

@@ -546,7 +546,14 @@ static void refusals(void **state)
         for (size_t i = 0; i < sample_log_count(r->samples); i++)
             n += sample_log_events(r->samples)[i].kind == SAMPLE_STACK;
         assert_int_equal(n, 15);
-        assert_true(has_note(r, "also holds hardware trace data (Intel PT)"));
+        /* The trace goes before them; its programs' files are of another machine, and that is told. */
+        assert_true(has_note(r, "also holds samples, which are not shown beside its hardware trace"));
+        assert_false(trace_info(r->trace)->sampled);
+        assert_true(trace_find_thread(r->trace, 3174) >= 0);
+        assert_true(has_note(r, "the code of the kernel is not at hand"));
+        assert_true(has_note(r, "the code of /lib64/ld-2.23.so is not at hand"));
+        assert_true(has_note(r, "the code of /usr/bin/coreutils is not at hand"));
+        assert_false(has_note(r, "went backwards"));
         recording_free(r);
     }
 }
