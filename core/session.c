@@ -442,7 +442,8 @@ void session_free(struct session *s, enum target_leave leave)
 {
     if (!s)
         return;
-    int timers[] = {s->duration_timer, s->hot_timer, s->notify_timer, s->end_timer, s->maps_timer};
+    int timers[] = {s->duration_timer, s->hot_timer,  s->notify_timer,
+                    s->end_timer,      s->maps_timer, s->key_timer};
     recorder_free(s->rec);
     trigger_set_free(s->triggers);
     bool ours = s->setup.argv != NULL;
@@ -488,6 +489,10 @@ int session_snapshot(struct session *s, struct err *err)
     if (steps_calls && !s->firing)
         return err_set(err, MTUI_E_STATE,
                        "nothing is being stepped: the next hit of the trigger makes a snapshot");
+    if (s->firing && s->recorder != PLAN_STEP && s->state == SESSION_ARMED) {
+        s->key_waits = true;
+        return 0;
+    }
     rc = recorder_snapshot(s->rec, s->key, err);
     if (rc < 0 || steps_calls) /* the window in progress ends; its snapshot is on its way */
         return rc;

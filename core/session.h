@@ -92,6 +92,7 @@ int session_start(struct session **out, struct loop *loop, const struct session_
 void session_free(struct session *s, enum target_leave leave);
 
 /* Requests; they return as recorder_* do, and what comes of them shows in the status. */
+/* While one is being written, the next is taken right after it, before any hit gets its turn. */
 int session_snapshot(struct session *s, struct err *err);
 int session_toggle_enabled(struct session *s, struct err *err);
 int session_ping(struct session *s, struct err *err);

@@ -20,11 +20,28 @@ static void on_log(void *arg, const char *line)
     session_log(arg, SESSION_INFO, "%s", line);
 }
 
+static void on_key_turn(void *arg)
+{
+    struct session *s = arg;
+    struct err err;
+    s->key_timer = 0;
+    if (s->triggers)
+        trigger_set_snapshot_done(s->triggers);
+    if (s->state == SESSION_ARMED && session_snapshot(s, &err) < 0)
+        session_log(s, SESSION_ERROR, "no snapshot: %s", err.text);
+}
+
+/* A key that waited has its turn in the next round, when the recorder is ready again; hits count as
+ * busy until then. */
 static void snapshot_over(struct session *s)
 {
     s->firing = false;
-    if (s->triggers)
+    if (s->key_waits && s->state == SESSION_ARMED) {
+        s->key_waits = false;
+        s->key_timer = loop_add_timer(s->loop, loop_now_ns(s->loop), on_key_turn, s);
+    } else if (s->triggers) {
         trigger_set_snapshot_done(s->triggers);
+    }
 }
 
 static uint64_t numbered_snapshots(const struct session *s)

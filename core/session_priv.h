@@ -52,9 +52,10 @@ struct session {
     uint64_t probed_cpu_ns;                   /* what the targets had run by then */
     uint64_t anchor_perf_ns;                  /* perf's clock and the wall clock at one moment */
     int64_t anchor_unix_ns;
-    int duration_timer, hot_timer, notify_timer, end_timer, maps_timer;
+    int duration_timer, hot_timer, notify_timer, end_timer, maps_timer, key_timer;
 
     char key[4];                  /* "key": the trigger of a snapshot asked for by hand */
+    bool key_waits;               /* asked for by hand while another snapshot was outstanding */
     bool firing;                  /* a snapshot is outstanding; pending is what caused it */
     struct session_hit pending;
     uint64_t requested_perf_ns;

@@ -83,6 +83,33 @@ static void test_ring(void **state)
     bench_tear_down(&b, true);
 }
 
+static bool has_two(void *arg)
+{
+    struct bench *b = arg;
+    return bench_has_snapshot(b) && session_snapshot_count(b->session) == 2;
+}
+
+/* A key pressed while a snapshot is being written is not lost: it has its turn right after it. */
+static void test_key_waits_for_its_turn(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct err err;
+    bench_set_up(&b, "");
+    bench_start_armed(&b);
+    for (int i = 0; i < 3; i++) /* the third asks for what is asked for already */
+        assert_int_equal(session_snapshot(b.session, &err), 0);
+    assert_true(run_until(has_two, &b, SOON));
+    assert_string_equal(session_snapshot_at(b.session, 1)->trigger, "key");
+    assert_int_equal(session_stop(b.session, &err), 0);
+    bench_wait_end(&b);
+    size_t numbered = 0;
+    for (size_t i = 0; i < session_snapshot_count(b.session); i++)
+        numbered += session_snapshot_at(b.session, i)->number != 0;
+    assert_int_equal(numbered, 2);
+    bench_tear_down(&b, true);
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -301,6 +328,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_key),     cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_key_waits_for_its_turn),
         cmocka_unit_test(test_limits),  cmocka_unit_test(test_second_never_overwrites),
         cmocka_unit_test(test_delete),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_run),     cmocka_unit_test(test_trigger),
