@@ -530,6 +530,7 @@ int session_give_up(struct session *s, struct err *err)
 {
     if (!s->rec)
         return recording(s, err);
+    s->key_waits = false;
     return recorder_give_up(s->rec, err);
 }
 

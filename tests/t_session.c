@@ -315,6 +315,10 @@ static void test_too_hot(void **state)
     session_setup_add_trigger(&b.setup, "outer");
     session_setup_add_trigger(&b.setup, "inner");
     session_setup_add_trigger(&b.setup, "work");
+    /* Each call counts twice more, so that a machine that gives the target little makes no difference. */
+    session_setup_add_trigger(&b.setup, "outer@return");
+    session_setup_add_trigger(&b.setup, "inner@return");
+    session_setup_add_trigger(&b.setup, "work@return");
     if (bench_start(&b, &err) < 0)
         fail_msg("%s", err.text);
     bench_wait_end(&b);
