@@ -34,6 +34,7 @@ struct pt_stack {
     fn_id syscall_fn, untraced_fn;
     struct frames open;
     VEC(struct frames) parked;
+    VEC(uint8_t) switchers; /* by function: whether it switches stacks; 0: not asked yet */
     bool switched; /* not everything since the last cut happened on this stack */
     bool paused;   /* tracing has ended and not gone on */
     struct flow_event pause;
@@ -68,6 +69,7 @@ void pt_stack_free(struct pt_stack *s)
         return;
     forget_parked(s);
     vec_free(&s->parked);
+    vec_free(&s->switchers);
     free(s->open.data);
     free(s);
 }
@@ -260,15 +262,26 @@ static void on_strange_return(struct pt_stack *s, const struct flow_event *e)
 
 /* Functions that leave by another stack than they were called on: fibres that call them at the same
  * place cannot be told apart by the address they return to. */
-static bool switches_stacks(const struct pt_stack *s, fn_id fn)
+enum { SWITCHER_NO = 1, SWITCHER_YES };
+
+static uint8_t is_switcher(const struct pt_stack *s, fn_id fn)
 {
     static const char *const names[] = {"swapcontext",   "__swapcontext", "setcontext",
                                         "__setcontext", "jump_fcontext", "ontop_fcontext"};
     const char *raw = functions_get(s->functions, fn)->raw;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(raw, names[i]) == 0)
-            return true;
-    return false;
+            return SWITCHER_YES;
+    return SWITCHER_NO;
+}
+
+static bool switches_stacks(struct pt_stack *s, fn_id fn)
+{
+    while (s->switchers.len <= fn)
+        vec_push(&s->switchers, 0);
+    if (!s->switchers.data[fn])
+        s->switchers.data[fn] = is_switcher(s, fn);
+    return s->switchers.data[fn] == SWITCHER_YES;
 }
 
 static void on_return(struct pt_stack *s, const struct flow_event *e)

@@ -69,7 +69,7 @@ static void any_number_of_threads(void **state)
             for (unsigned threads = 2; threads <= 7; threads += 5) {
                 char *many = export(path, threads, formats[f], 0);
                 if (strcmp(one, many) != 0)
-                    fail_msg("%s: export %u is another on %u threads", e->name, f, threads);
+                    fail_msg("%s: export %zu is another on %u threads", e->name, f, threads);
                 free(many);
             }
             free(one);
