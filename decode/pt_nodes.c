@@ -30,6 +30,7 @@ struct pt_nodes {
     struct slot *slots;       /* open addressing, of both */
     size_t n_slots, n;
     struct block *blocks;
+    size_t bytes; /* of the blocks */
 };
 
 struct pt_nodes *pt_nodes_new(const struct pt_code *code)
@@ -55,7 +56,7 @@ void pt_nodes_forget(struct pt_nodes *c)
     }
     free(c->slots);
     c->slots = NULL;
-    c->n_slots = c->n = 0;
+    c->n_slots = c->n = c->bytes = 0;
 }
 
 void pt_nodes_free(struct pt_nodes *c)
@@ -71,6 +72,11 @@ size_t pt_nodes_count(const struct pt_nodes *c)
     return c->n;
 }
 
+size_t pt_nodes_bytes(const struct pt_nodes *c)
+{
+    return c->bytes;
+}
+
 /* ---- memory and look-up ---- */
 
 static void *carve(struct pt_nodes *c, size_t size)
@@ -82,6 +88,7 @@ static void *carve(struct pt_nodes *c, size_t size)
         if (!b)
             return NULL;
         *b = (struct block){.older = c->blocks, .cap = cap};
+        c->bytes += cap;
         c->blocks = b;
     }
     void *p = (char *)c->blocks->bytes + c->blocks->used;

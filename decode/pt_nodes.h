@@ -86,5 +86,7 @@ fn_id pt_nodes_function(struct pt_nodes *c, uint64_t ip, bool *at_start);
 int pt_node_steps_to(const struct pt_node *n, uint64_t ip);
 
 size_t pt_nodes_count(const struct pt_nodes *c);
+/* Memory that they take. */
+size_t pt_nodes_bytes(const struct pt_nodes *c);
 
 #endif

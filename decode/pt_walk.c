@@ -74,7 +74,10 @@ void walk_found(struct pt_walk *w)
 /* What was known of the code may be over: nodes, and whatever refers to them. */
 void walk_renew_code(struct pt_walk *w)
 {
-    if (!w->sink.code_changed || !w->sink.code_changed(w->sink.arg, w->now))
+    bool other = w->sink.code_changed && w->sink.code_changed(w->sink.arg, w->now);
+    /* Damaged streams lead to ever new addresses: where nothing refers to nodes, too many are dropped. */
+    bool too_many = w->returns_len == 0 && pt_nodes_bytes(w->nodes) > WALK_NODES_MOST;
+    if (!other && !too_many)
         return;
     pt_nodes_forget(w->nodes);
     w->returns_len = 0;

@@ -9,6 +9,7 @@
 #define WALK_RETURNS 64 /* depth of the hardware's return stack */
 #define WALK_EVENTS  4096 /* at first */
 #define WALK_EVENTS_MOST ((size_t)1 << 20)
+#define WALK_NODES_MOST ((size_t)64 << 20) /* bytes */
 /* Nodes without an outcome that may follow one another: code that goes in a circle of direct jumps would
  * be followed for ever. */
 #define WALK_SILENT_NODES 4096
