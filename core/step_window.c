@@ -76,7 +76,8 @@ void step_window_end(struct step_tracer *t, struct tracee *e, uint64_t ip, enum 
         tracee_remask_trap(e);
     }
     step_events_enable(&e->events, true);
-    step_tracer_arm(t, e); /* for what has come to the list meanwhile */
+    if (t->opt.at_sites)
+        step_tracer_arm(t, e); /* for what has come to the list meanwhile */
 }
 
 void step_window_end_in_kernel(struct step_tracer *t, struct tracee *e, enum step_end end)
