@@ -223,7 +223,7 @@ void v_record_draw_hits(struct record *r, struct surface *s, struct rect at)
 
 void v_record_draw_log(struct record *r, struct surface *s, struct rect at)
 {
-    static const enum role roles[] = {ROLE_DEFAULT, ROLE_WARN, ROLE_ERROR};
+    static const uint16_t roles[] = {ROLE_DEFAULT, ROLE_WARN, ROLE_ERROR};
     size_t n = r->session ? session_log_count(r->session) : 0;
     size_t rows = at.rows > 1 ? (size_t)(at.rows - 1) : 0;
     r->log_rows = (int)rows;
