@@ -82,7 +82,7 @@ static void start(struct bench *b, const char *script)
 static void wait_for(struct bench *b, const char *text)
 {
     if (!pty_wait(b->p, text, SOON))
-        fail_msg("no '%s' in: %s", text,
+        fail_msg("no '%s' (program %d, shell %d) in: %s", text, kill(b->p->program, 0), kill(b->p->shell, 0),
                  b->p->text + (b->p->text_len > 3000 ? b->p->text_len - 3000 : 0));
 }
 
