@@ -17,7 +17,7 @@
 #include "tests/lib_pty.h"
 #include "tests/lib_run.h"
 
-#define SOON 30000 /* ms: a deadline, not a delay */
+#define SOON 100000 /* ms: a deadline, not a delay; machines under test stand still for seconds */
 
 struct bench {
     char *tmp, *state_env;
@@ -82,7 +82,8 @@ static void start(struct bench *b, const char *script)
 static void wait_for(struct bench *b, const char *text)
 {
     if (!pty_wait(b->p, text, SOON))
-        fail_msg("no '%s' (program %d, shell %d) in: %s", text, kill(b->p->program, 0), kill(b->p->shell, 0),
+        fail_msg("no '%s' (program %d, shell %d) in: %s", text, kill(b->p->program, 0),
+                 kill(b->p->shell, 0),
                  b->p->text + (b->p->text_len > 3000 ? b->p->text_len - 3000 : 0));
 }
 
@@ -145,20 +146,20 @@ static void test_whole_job(void **state)
     struct bench b;
     if (!can_record())
         skip();
-    start(&b, "wait armed 30s\n"
-              "wait hits 1 30s\n"
-              "wait snapshots 1 30s\n"
+    start(&b, "wait armed 100s\n"
+              "wait hits 1 100s\n"
+              "wait snapshots 1 100s\n"
               "snapshot\n"
-              "wait snapshots 2 30s\n"
-              "wait decoded 2 30s\n"
+              "wait snapshots 2 100s\n"
+              "wait decoded 2 100s\n"
               "save-screen %s/recording\n"
               "start-stop\n"
-              "wait ended 30s\n"
+              "wait ended 100s\n"
               "save-screen %s/ended\n"
               "first\n"
               "enter\n"
-              "wait screen timeline 10s\n"
-              "wait text handle_request 10s\n"
+              "wait screen timeline 100s\n"
+              "wait text handle_request 100s\n"
               "save-screen %s/timeline\n"
               "quit\n");
     wait_for(&b, "<<EXIT 0 modes=same>>");
@@ -196,11 +197,11 @@ static void test_perf_killed(void **state)
     struct bench b;
     if (!can_record())
         skip();
-    start(&b, "wait snapshots 1 30s\n"
+    start(&b, "wait snapshots 1 100s\n"
               "save-screen %s/mark\n"
-              "wait ended 30s\n"
+              "wait ended 100s\n"
               "save-screen %s/ended\n"
-              "wait decoded 1 30s\n"
+              "wait decoded 1 100s\n"
               "quit\n");
     wait_mark(&b);
     kill_perf(&b);
@@ -216,15 +217,15 @@ static void test_target_killed(void **state)
     struct bench b;
     if (!can_record())
         skip();
-    start(&b, "wait snapshots 1 30s\n"
+    start(&b, "wait snapshots 1 100s\n"
               "save-screen %s/mark\n"
-              "wait ended 30s\n"
+              "wait ended 100s\n"
               "save-screen %s/ended\n"
-              "wait decoded 1 30s\n"
+              "wait decoded 1 100s\n"
               "first\n"
               "enter\n"
-              "wait screen timeline 10s\n"
-              "wait text handle_request 10s\n"
+              "wait screen timeline 100s\n"
+              "wait text handle_request 100s\n"
               "save-screen %s/timeline\n"
               "quit\n");
     wait_mark(&b);
@@ -242,7 +243,7 @@ static void test_mtui_killed(void **state)
     struct bench b;
     if (!can_record())
         skip();
-    start(&b, "wait snapshots 1 30s\n"
+    start(&b, "wait snapshots 1 100s\n"
               "save-screen %s/mark\n");
     wait_mark(&b);
     kill(b.p->program, SIGKILL);
@@ -258,11 +259,11 @@ static void test_quit_while_recording(void **state)
     struct bench b;
     if (!can_record())
         skip();
-    start(&b, "wait snapshots 1 30s\n"
+    start(&b, "wait snapshots 1 100s\n"
               "quit\n"
-              "wait text \"Finish it and quit?\" 10s\n"
+              "wait text \"Finish it and quit?\" 100s\n"
               "key y\n"
-              "wait text nothing-of-the-kind 30s\n");
+              "wait text nothing-of-the-kind 100s\n");
     wait_for(&b, "<<EXIT 0 modes=same>>");
     char *command =
         xasprintf("ls %s/mtui/*/snap-1/perf.data %s/mtui/*/snap-end/perf.data", b.tmp, b.tmp);
