@@ -8,7 +8,7 @@
 #include "core/session.h"
 #include "tests/lib_run.h"
 
-#define SOON 30.0
+#define SOON 100.0
 
 struct bench {
     struct loop *loop;

@@ -49,7 +49,7 @@ start_target() { # its pid in $target
     target=$!
     eval "exec 7>\"$tmp/in.$1\""
     targets="$targets $target"
-    wait_for 10 grep -q serving "$tmp/out.$1"
+    wait_for 100 grep -q serving "$tmp/out.$1"
 }
 alive() { kill -0 "$1" 2>/dev/null && [ "$(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat")" != Z ]; }
 gone() { ! alive "$1"; }
@@ -114,7 +114,7 @@ check 'the command is shown' grep -q '^perf record .*--snapshot .*intel_pt/.*/u 
 # 5. Ring mode: Ctrl-C finishes first. The directory is named after the program.
 "$mtui" attach -p "$pid" --batch >"$tmp/out" 2>"$tmp/err" </dev/null &
 job=$!
-wait_for 20 grep -q recording "$tmp/err" || bad 'ring mode does not arm'
+wait_for 100 grep -q recording "$tmp/err" || bad 'ring mode does not arm'
 kill -INT $job
 wait $job
 check 'SIGINT: exit 0' [ $? -eq 0 ]
@@ -184,7 +184,7 @@ check 'and said' grep -q "standard output: .*$tmp/nostdout" "$tmp/err"
 # snapshot.
 "$mtui" attach -p "$pid" --mode ring --batch -o "$tmp/k0" >"$tmp/out" 2>"$tmp/err" </dev/null &
 job=$!
-wait_for 20 grep -q recording "$tmp/err" || bad 'does not arm'
+wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
 kill -9 $(perfs_of "$pid")
 wait $job
 check 'perf killed with its ring: exit 1' [ $? -eq 1 ]
@@ -193,7 +193,7 @@ check 'what is lost is said' grep -q 'killed by signal 9.*ring' "$tmp/err"
 check 'no empty snapshot' [ -z "$(find "$tmp/k0" -name perf.data 2>/dev/null)" ]
 "$mtui" attach -p "$pid" --mode trigger --batch -o "$tmp/k1" >"$tmp/out" 2>"$tmp/err" </dev/null &
 job=$!
-wait_for 20 grep -q recording "$tmp/err" || bad 'does not arm'
+wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
 kill -9 $(perfs_of "$pid")
 wait $job
 check 'perf killed: exit 1' [ $? -eq 1 ]
@@ -203,10 +203,10 @@ check 'the target runs on' alive "$pid"
 # 9. kill -9 of mtui: perf goes too, the target runs on, no probe is left.
 "$mtui" attach -p "$pid" -t handle_request --hits 1000000 --batch -o "$tmp/k2" >"$tmp/out" 2>"$tmp/err" </dev/null &
 job=$!
-wait_for 20 grep -q recording "$tmp/err" || bad 'does not arm'
+wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
 kill -9 $job
 wait $job 2>/dev/null
-check 'perf ends' wait_for 10 no_perf_of "$pid"
+check 'perf ends' wait_for 100 no_perf_of "$pid"
 check 'the target runs on' alive "$pid"
 check 'unstopped' threads_run "$pid"
 [ ! -r /sys/kernel/tracing/uprobe_events ] || check 'no uprobe is left' [ ! -s /sys/kernel/tracing/uprobe_events ]
@@ -216,7 +216,7 @@ check 'nothing of ours is open in the target' sh -c "! ls -l /proc/$pid/fd | gre
 start_target b
 "$mtui" attach -p "$target" -t handle_request --max-snapshots 1000 --hold-off 1h --batch -o "$tmp/k3" >"$tmp/out" 2>"$tmp/err" </dev/null &
 job=$!
-wait_for 20 test -f "$tmp/k3/snap-1/perf.data" || bad 'no snapshot'
+wait_for 100 test -f "$tmp/k3/snap-1/perf.data" || bad 'no snapshot'
 kill -9 "$target"
 wait $job
 check 'target killed: the snapshot counts' [ $? -eq 0 ]

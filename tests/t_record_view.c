@@ -21,7 +21,7 @@
 #include "tui/theme.h"
 #include "tui/v_record.h"
 
-#define SOON 30.0
+#define SOON 100.0
 
 struct bench {
     struct loop *loop;
