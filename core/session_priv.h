@@ -1,5 +1,6 @@
-/* Inside of core/session: what its files share. session.c starts, requests and ends; session_events.c
- * is told by recorder, triggers and target; session_notes.c keeps log, hits, snapshots and files. */
+/* Inside of core/session: what its files share. session.c starts and ends; session_requests.c takes
+ * requests; session_events.c is told by recorder, triggers and target; session_notes.c keeps log, hits,
+ * snapshots and files; session_step.c is the `step` recorder's part. */
 #ifndef MTUI_CORE_SESSION_PRIV_H
 #define MTUI_CORE_SESSION_PRIV_H
 
