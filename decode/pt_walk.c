@@ -80,7 +80,8 @@ void walk_renew_code(struct pt_walk *w)
     if (!other && !too_many)
         return;
     pt_nodes_forget(w->nodes);
-    w->returns_len = 0;
+    for (size_t i = 0; i < WALK_RETURNS; i++)
+        w->returns[i].node = NULL; /* the hardware's stack stays as it is: only the addresses count */
     w->cur = NULL;
 }
 

@@ -108,7 +108,8 @@ static inline bool take_compressed_return(struct pt_walk *w, struct pt_node *n)
     w->returns_len--;
     if (w->sink.branch)
         walk_branch(w, PT_BRANCH_RETURN, n->term, r->addr, PT_END_UNKNOWN);
-    if (!follow(w, r->node, r->addr))
+    struct pt_node *unknown = NULL;
+    if (!follow(w, r->node ? r->node : &unknown, r->addr))
         return false;
     walk_emit(w, PT_EVENT_RETURN, r->addr, w->cur->start_fn, w->insns)->at_start = w->cur->starts_fn;
     return true;

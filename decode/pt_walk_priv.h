@@ -22,7 +22,7 @@ enum walk_state {
 
 struct return_entry {
     uint64_t addr;
-    struct pt_node **node; /* where the node at addr is (to be) remembered */
+    struct pt_node **node; /* where the node at addr is (to be) remembered; NULL: nowhere any more */
 };
 
 struct pt_walk {
