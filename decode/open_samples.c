@@ -18,6 +18,7 @@ struct reader {
     VEC(uint16_t) events; /* perf_file's event → the log's */
     VEC(fn_id) stack;
     fn_id kernel; /* stands for a stack that is in the kernel altogether, where that is left out */
+    uint64_t samples;
     bool any_chain;
 };
 
@@ -74,6 +75,7 @@ static int add_sample(struct reader *r, const struct perf_record *rec, struct sa
     if (n > 0 && r->stack.len == 0 && !vec_try_push(&r->stack, r->kernel))
         return MTUI_E_NOMEM;
     r->any_chain |= n > 1;
+    r->samples++;
     size_t known = r->events.len - 1;
     e->event = r->events.data[rec->event >= 0 && (size_t)rec->event < known ? (size_t)rec->event
                                                                               : known];
@@ -193,7 +195,7 @@ static void add_comms(struct reader *r)
     }
 }
 
-static void add_notes(struct reader *r, uint64_t samples)
+static void add_notes(struct reader *r)
 {
     const struct perf_file_info *info = perf_file_info(r->f);
     char n[FMT_MAX];
@@ -203,7 +205,7 @@ static void add_notes(struct reader *r, uint64_t samples)
                   fmt_count(n, info->skipped_records));
     for (size_t i = 0; i < perf_file_event_count(r->f); i++)
         switches |= perf_file_event(r->f, i)->context_switch;
-    if (!samples)
+    if (!r->samples)
         return;
     if (!r->any_chain)
         open_note(r->c, "no call chains were recorded, so a stack is one function deep: record with "
@@ -219,7 +221,6 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
 {
     struct reader r = {.c = c, .f = f};
     const struct perf_file_info *info = perf_file_info(f);
-    size_t before = sample_log_count(c->log);
     struct symbolizer_options o = {
         .log = c->maps, .symfs = c->options->symfs, .os_release = info->os_release};
     r.as = addrspaces_new(c->maps);
@@ -232,7 +233,7 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
         c->input_bytes += info->size_bytes;
         add_comms(&r);
         open_add_modules(c, r.symbols);
-        add_notes(&r, sample_log_count(c->log) - before);
+        add_notes(&r);
     }
     callchain_free(r.chains);
     symbolizer_free(r.symbols);

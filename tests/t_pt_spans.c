@@ -218,6 +218,17 @@ static void compare(const char *program, const struct step_rec *r, const struct 
     free_truth(&truth);
 }
 
+/* A stripped libc: the code that a signal handler returns through has no name to know it by. */
+static bool handlers_return_unnamed(const struct trace *t)
+{
+    for (size_t i = 0; i < functions_count(trace_functions(t)); i++) {
+        const struct function *f = functions_get(trace_functions(t), (fn_id)i);
+        if (strcmp(f->name, "__restore_rt") == 0)
+            return false;
+    }
+    return true;
+}
+
 static void spans_are_the_frames(void **state)
 {
     char command[400], path[300];
@@ -239,7 +250,10 @@ static void spans_are_the_frames(void **state)
             fail_msg("%s: %s", p->name, err.text);
         if (trace_check(rec->trace, &err) < 0)
             fail_msg("%s: %s", p->name, err.text);
-        compare(p->name, &r, rec->trace);
+        if (strcmp(p->name, "signals") == 0 && handlers_return_unnamed(rec->trace))
+            print_message("[  SKIPPED ] %s: this libc has no names for its own functions\n", p->name);
+        else
+            compare(p->name, &r, rec->trace);
         recording_free(rec);
         free(symbols);
         step_rec_free(&r);
