@@ -20,7 +20,7 @@ struct step_branch {
 struct step_code_map {
     uint64_t start, len, pgoff, ino;
     unsigned major, minor;
-    char path[256];
+    char path[512];
     uint8_t *bytes;
 };
 
