@@ -461,6 +461,9 @@ static int carry_by(struct probe_machine *m, struct probe_process *p, pid_t carr
     for (size_t i = 0; i < p->sites.len; i++) {
         struct probe_armed *a = &p->sites.data[i];
         int old = a->fd;
+        /* The old event goes on reporting until the kernel has let go of it, which takes a while: under
+         * its old number, which then means nothing any more, so that no hit counts twice. */
+        a->number = ++m->next_number;
         int one = process_arm(m, carrier, a, rc == 0 ? err : NULL);
         if (one < 0) {
             rc = rc ? rc : one;
