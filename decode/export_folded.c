@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/vec.h"
+#include "decode/call_tree.h"
 #include "decode/export_priv.h"
-#include "decode/quiet.h"
 
 struct folded {
     const struct export_job *j;
@@ -46,36 +46,13 @@ static int weigh_samples(struct folded *f)
     return 0;
 }
 
-/* Exact: the time between two events of a thread belongs to the stack that was open, less gaps. */
-static int weigh_thread(struct folded *f, struct stack_tree *tree, size_t thread)
+/* Exact: the self time of each stack of the merged call tree. */
+static int weigh_calls(struct folded *f, const struct call_tree *tree)
 {
-    struct walk w;
-    struct walk_event ev;
-    struct quiet quiet;
-    VEC(stack_id) open = {0};
-    uint64_t at = f->j->from_ns;
-    int rc = walk_init(&w, f->j->trace, thread, f->j->from_ns, f->j->to_ns);
-    if (rc < 0 || (rc = quiet_init(&quiet, f->j->trace, thread)) < 0) {
-        walk_free(&w);
-        return rc;
-    }
-    while (rc == 0 && walk_next(&w, &ev)) {
-        uint64_t now = ev.enter ? ev.span->start_ns : ev.span->end_ns;
-        now = now > f->j->to_ns ? f->j->to_ns : now;
-        if (now > at) {
-            if (open.len)
-                rc = add_weight(f, open.data[open.len - 1], now - at - quiet_between(&quiet, at, now));
-            at = now;
-        }
-        stack_id id = open.len ? open.data[open.len - 1] : STACK_EMPTY;
-        if (!ev.enter)
-            open.len--;
-        else if (stack_tree_child(tree, id, ev.span->fn, &id) < 0 || !vec_try_push(&open, id))
-            rc = MTUI_E_NOMEM;
-    }
-    vec_free(&open);
-    quiet_free(&quiet);
-    walk_free(&w);
+    int rc = 0;
+    f->stacks = call_tree_stacks(tree);
+    for (size_t id = 0; rc == 0 && id < stack_tree_count(f->stacks); id++)
+        rc = add_weight(f, (stack_id)id, call_tree_node(tree, (stack_id)id)->self_ns);
     return rc;
 }
 
@@ -165,20 +142,21 @@ static int write_lines(const struct folded *f)
 int export_folded(const struct export_job *j, struct err *err)
 {
     struct folded f = {.j = j};
-    struct stack_tree *tree = NULL;
+    struct call_tree *tree = NULL;
+    const struct call_tree_options options = {
+        .from_ns = j->from_ns, .to_ns = j->to_ns, .thread = j->thread};
     int rc = 0;
     if (j->log) {
         f.stacks = sample_log_stacks(j->log);
         rc = weigh_samples(&f);
     } else {
-        f.stacks = tree = stack_tree_new();
-        for (size_t i = 0; rc == 0 && i < trace_thread_count(j->trace); i++)
-            if (j->thread < 0 || (size_t)j->thread == i)
-                rc = weigh_thread(&f, tree, i);
+        rc = call_tree_new(&tree, j->trace, &options, err);
+        if (rc == 0)
+            rc = weigh_calls(&f, tree);
     }
     if (rc == 0)
         rc = write_lines(&f);
-    stack_tree_free(tree);
+    call_tree_free(tree);
     vec_free(&f.weights);
     return rc ? err_set(err, rc, "not enough memory for the stacks of this recording") : 0;
 }

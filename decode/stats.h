@@ -71,4 +71,9 @@ struct stats_call {
 size_t stats_longest(const struct trace *t, fn_id fn, const struct stats_options *options,
                      struct stats_call *out, size_t max);
 
+/* The call whose duration is the p50 of struct function_stats; the first of equals. calls: of how many.
+ * MTUI_E_NOENT without calls, MTUI_E_NOMEM, MTUI_E_CANCEL. 4 bytes a call while it works. */
+int stats_median(const struct trace *t, fn_id fn, const struct stats_options *options,
+                 struct stats_call *out, uint64_t *calls, struct err *err);
+
 #endif

@@ -2,8 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decode/select.h"
 #include "decode/stats.h"
 #include "decode/walk.h"
+
+#define LOOK_EVERY 0xfffff /* spans between two looks at cancel */
 
 struct range {
     uint64_t from_ns, to_ns;
@@ -24,6 +27,11 @@ static uint64_t inside(const struct span *s, struct range r)
     return to > from ? to - from : 0;
 }
 
+static bool cancelled(const struct stats_options *o)
+{
+    return o->cancel && atomic_load_explicit(o->cancel, memory_order_relaxed);
+}
+
 /* ---- Callers and callees ---- */
 
 static void count_edge(struct stats_edge *edges, size_t i, const struct span *callee, struct range r)
@@ -41,7 +49,10 @@ static int walk_edges(const struct trace *t, size_t thread, fn_id fn, const stru
     struct range r = range_of(o);
     if (walk_init(&w, t, thread, r.from_ns, r.to_ns) < 0)
         return MTUI_E_NOMEM;
+    uint64_t events = 0;
     while (walk_next(&w, &ev)) {
+        if ((++events & LOOK_EVERY) == 0 && cancelled(o))
+            break;
         if (!ev.enter)
             continue;
         const struct span *caller = ev.depth ? w.stack[ev.depth - 1] : NULL;
@@ -51,7 +62,7 @@ static int walk_edges(const struct trace *t, size_t thread, fn_id fn, const stru
             count_edge(callees, ev.span->fn, ev.span, r);
     }
     walk_free(&w);
-    return o->cancel && atomic_load_explicit(o->cancel, memory_order_relaxed) ? MTUI_E_CANCEL : 0;
+    return cancelled(o) ? MTUI_E_CANCEL : 0;
 }
 
 static int by_calls(const void *a, const void *b)
@@ -98,6 +109,54 @@ int stats_edges(const struct trace *t, fn_id fn, const struct stats_options *opt
     return 0;
 }
 
+/* ---- All calls of a function ---- */
+
+typedef int visit_fn(void *arg, const struct stats_call *call);
+
+/* The first span of a row that reaches into the range. */
+static size_t first_in(const struct span *row, size_t n, struct range r)
+{
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (row[mid].end_ns > r.from_ns || row[mid].start_ns >= r.from_ns)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+static int visit_row(const struct trace *t, size_t thread, size_t depth, fn_id fn,
+                     const struct stats_options *o, visit_fn *visit, void *arg)
+{
+    struct range r = range_of(o);
+    size_t n = 0;
+    const struct span *row = trace_row(t, thread, depth, &n);
+    for (size_t i = first_in(row, n, r); i < n && row[i].start_ns < r.to_ns; i++) {
+        if ((i & LOOK_EVERY) == 0 && cancelled(o))
+            return MTUI_E_CANCEL;
+        if (row[i].fn != fn)
+            continue;
+        struct stats_call c = {thread, depth, i, row[i].end_ns - row[i].start_ns, row[i].start_ns};
+        int rc = visit(arg, &c);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int visit_calls(const struct trace *t, fn_id fn, const struct stats_options *o, visit_fn *visit,
+                       void *arg)
+{
+    int rc = 0;
+    for (size_t th = 0; rc == 0 && th < trace_thread_count(t); th++)
+        for (size_t d = 0; rc == 0 && (o->thread < 0 || (size_t)o->thread == th) &&
+                           d < trace_thread(t, th)->depths; d++)
+            rc = visit_row(t, th, d, fn, o, visit, arg);
+    return rc;
+}
+
 /* ---- Longest calls: a heap of the best so far, the worst of them on top ---- */
 
 static bool worse(const struct stats_call *a, const struct stats_call *b)
@@ -133,40 +192,107 @@ static void sift_up(struct stats_call *heap, size_t i)
         swap(&heap[i], &heap[(i - 1) / 2]);
 }
 
-static void offer(struct stats_call *heap, size_t *n, size_t max, const struct stats_call *c)
+struct longest {
+    struct stats_call *heap;
+    size_t n, max;
+};
+
+static int offer(void *arg, const struct stats_call *c)
 {
-    if (*n < max) {
-        heap[*n] = *c;
-        sift_up(heap, (*n)++);
-    } else if (worse(&heap[0], c)) {
-        heap[0] = *c;
-        sift_down(heap, *n, 0);
+    struct longest *l = arg;
+    if (l->n < l->max) {
+        l->heap[l->n] = *c;
+        sift_up(l->heap, l->n++);
+    } else if (worse(&l->heap[0], c)) {
+        l->heap[0] = *c;
+        sift_down(l->heap, l->n, 0);
     }
+    return 0;
 }
 
 size_t stats_longest(const struct trace *t, fn_id fn, const struct stats_options *options,
                      struct stats_call *out, size_t max)
 {
-    struct range r = range_of(options);
-    size_t n = 0;
-    for (size_t th = 0; max && th < trace_thread_count(t); th++) {
-        if (options->thread >= 0 && (size_t)options->thread != th)
-            continue;
-        for (size_t d = 0; d < trace_thread(t, th)->depths; d++) {
-            size_t len = 0;
-            const struct span *row = trace_row(t, th, d, &len);
-            for (size_t i = 0; i < len && row[i].start_ns < r.to_ns; i++) {
-                bool in = row[i].end_ns > r.from_ns || row[i].start_ns >= r.from_ns;
-                if (!in || row[i].fn != fn)
-                    continue;
-                struct stats_call c = {th, d, i, row[i].end_ns - row[i].start_ns, row[i].start_ns};
-                offer(out, &n, max, &c);
-            }
-        }
-    }
-    for (size_t left = n; left > 1; left--) { /* heap sort: the worst goes last */
+    struct longest l = {.heap = out, .max = max};
+    if (max)
+        visit_calls(t, fn, options, offer, &l);
+    for (size_t left = l.n; left > 1; left--) { /* heap sort: the worst goes last */
         swap(&out[0], &out[left - 1]);
         sift_down(out, left - 1, 0);
     }
-    return n;
+    return l.n;
+}
+
+/* ---- The median call ---- */
+
+struct median {
+    uint32_t *ns; /* durations; what needs more bits is the largest value, and ranks above the others */
+    size_t n, cap;
+    uint64_t wanted_ns;
+    struct stats_call best;
+    bool found;
+};
+
+static int count_one(void *arg, const struct stats_call *c)
+{
+    (void)c;
+    ((struct median *)arg)->cap++;
+    return 0;
+}
+
+static int gather_one(void *arg, const struct stats_call *c)
+{
+    struct median *m = arg;
+    m->ns[m->n++] = c->duration_ns < UINT32_MAX ? (uint32_t)c->duration_ns : UINT32_MAX;
+    return 0;
+}
+
+static int take_first(void *arg, const struct stats_call *c)
+{
+    struct median *m = arg;
+    if (c->duration_ns == m->wanted_ns && (!m->found || worse(&m->best, c))) {
+        m->best = *c;
+        m->found = true;
+    }
+    return 0;
+}
+
+static int find_wanted(struct median *m, const struct trace *t, fn_id fn, const struct stats_options *o)
+{
+    size_t rank = m->cap / 2 + m->cap % 2; /* from 1, by nearest rank, as p50 in struct function_stats */
+    m->wanted_ns = select_u32(m->ns, m->cap, rank - 1);
+    if (m->wanted_ns < UINT32_MAX)
+        return 0;
+    size_t from_top = m->cap - rank + 1;
+    struct stats_call *calls = malloc(from_top * sizeof *calls);
+    if (!calls)
+        return MTUI_E_NOMEM;
+    stats_longest(t, fn, o, calls, from_top);
+    m->wanted_ns = calls[from_top - 1].duration_ns;
+    free(calls);
+    return 0;
+}
+
+int stats_median(const struct trace *t, fn_id fn, const struct stats_options *options,
+                 struct stats_call *out, uint64_t *calls, struct err *err)
+{
+    struct median m = {0};
+    int rc = visit_calls(t, fn, options, count_one, &m);
+    if (rc == 0 && m.cap == 0)
+        return err_set(err, MTUI_E_NOENT, "no calls");
+    m.ns = rc == 0 ? malloc(m.cap * sizeof *m.ns) : NULL;
+    if (rc == 0 && !m.ns)
+        rc = MTUI_E_NOMEM;
+    if (rc == 0)
+        rc = visit_calls(t, fn, options, gather_one, &m);
+    if (rc == 0)
+        rc = find_wanted(&m, t, fn, options);
+    if (rc == 0)
+        rc = visit_calls(t, fn, options, take_first, &m);
+    free(m.ns);
+    if (rc < 0)
+        return err_set(err, rc, rc == MTUI_E_CANCEL ? "cancelled" : "not enough memory");
+    *out = m.best;
+    *calls = m.cap;
+    return 0;
 }

@@ -26,6 +26,9 @@ struct walk_event {
 /* The spans that intersect [from_ns, to_ns): those with start < to_ns that end after from_ns or start at
  * or after it. 0 and UINT64_MAX walk all but what begins at UINT64_MAX. MTUI_E_NOMEM. */
 int walk_init(struct walk *w, const struct trace *t, size_t thread, uint64_t from_ns, uint64_t to_ns);
+/* One call and all it called: row `depth` of the trace is depth 0 of the walk. It ends with the leave of
+ * depth 0; there is nothing to be asked for behind that. MTUI_E_NOMEM. */
+int walk_init_call(struct walk *w, const struct trace *t, size_t thread, size_t depth, size_t index);
 void walk_free(struct walk *w);
 
 /* The next span of the row below the open one, if the open one is its caller. */
