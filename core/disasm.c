@@ -40,8 +40,16 @@ static uint64_t direct_target(const struct decoded *i)
     return 0;
 }
 
+/* Where they stand in a list of categories: among the jumps. */
+static bool ends_transaction(const struct decoded *i)
+{
+    return i->insn.mnemonic == ZYDIS_MNEMONIC_XEND || i->insn.mnemonic == ZYDIS_MNEMONIC_XABORT;
+}
+
 static bool is_jump(const struct decoded *i)
 {
+    if (ends_transaction(i))
+        return false;
     return i->insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
            i->insn.meta.category == ZYDIS_CATEGORY_COND_BR;
 }
@@ -109,7 +117,7 @@ static void sweep_reachable(const ZydisDecoder *d, struct sweep *all, size_t n)
             uint64_t target = is_jump(&i) ? direct_target(&i) : 0;
             if (target && piece_of(all, n, target))
                 vec_push(&work, target);
-            if (i.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
+            if ((i.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR && !ends_transaction(&i)) ||
                 i.insn.meta.category == ZYDIS_CATEGORY_RET ||
                 i.insn.mnemonic == ZYDIS_MNEMONIC_UD2 || i.insn.mnemonic == ZYDIS_MNEMONIC_HLT)
                 break;

@@ -20,8 +20,8 @@ static enum step_kind kind_of(const ZydisDecodedInstruction *insn, bool immediat
 {
     switch ((int)insn->meta.category) {
     case ZYDIS_CATEGORY_COND_BR:
-        /* XBEGIN counts as one there, but only an abort makes it jump. */
-        return insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? STEP_PLAIN : STEP_CONDITIONAL;
+        /* XBEGIN and XEND count as such there, but only an abort makes the one jump, the other never does. */
+        return insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN || !immediate ? STEP_PLAIN : STEP_CONDITIONAL;
     case ZYDIS_CATEGORY_UNCOND_BR:
         if (insn->mnemonic != ZYDIS_MNEMONIC_JMP)
             return STEP_PLAIN; /* XABORT */

@@ -16,6 +16,9 @@ enum pt_event_kind {
     PT_EVENT_RETURN, /* to addr, in fn */
     PT_EVENT_JUMP,   /* into another function fn, at addr */
     PT_EVENT_INTERRUPT, /* taken before addr was executed (kernel code is traced); then fn runs */
+    PT_EVENT_TX_BEGIN,  /* what runs from here on may be undone */
+    PT_EVENT_TX_COMMIT, /* it counts */
+    PT_EVENT_TX_ABORT,  /* it has not happened; the jump to where the program goes on follows */
     PT_EVENT_LOST    /* packets or flow lost; addr: bytes; how: enum gap_cause. Nothing that was open is
                         known to be open any more */
 };

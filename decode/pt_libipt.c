@@ -37,6 +37,7 @@ struct pt_libipt {
     uint64_t from;
     enum pt_insn_class class;
     enum pt_exec_mode mode;
+    bool aborted; /* a transaction: the next asynchronous branch goes back to its beginning */
 
     struct flow_event batch[EVENTS];
     size_t n;
@@ -116,6 +117,9 @@ static int make_image(struct pt_libipt *d)
 static enum pt_insn_class class_of(const ZydisDecodedInstruction *insn)
 {
     bool far = insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
+    if (insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN || insn->mnemonic == ZYDIS_MNEMONIC_XEND ||
+        insn->mnemonic == ZYDIS_MNEMONIC_XABORT)
+        return ptic_other;
     switch ((int)insn->meta.category) {
     case ZYDIS_CATEGORY_COND_BR:
         return ptic_cond_jump;
@@ -326,6 +330,30 @@ static void update_time(struct pt_libipt *d)
     }
 }
 
+static void on_async_branch(struct pt_libipt *d, uint64_t from, uint64_t to)
+{
+    resolve(d, from);
+    if (d->aborted) {
+        emit(d, PT_EVENT_TX_ABORT, from, 0, 0);
+        emit(d, PT_EVENT_JUMP, to, to, 0);
+        if (d->n)
+            d->batch[d->n - 1].at_start = false;
+    } else {
+        emit(d, PT_EVENT_INTERRUPT, from, to, 0);
+    }
+    branch(d, d->aborted ? PT_BRANCH_ABORT : PT_BRANCH_INTERRUPT, from, to, PT_END_UNKNOWN);
+    d->aborted = false;
+}
+
+static void on_tsx(struct pt_libipt *d, const struct pt_event *e)
+{
+    d->aborted = e->variant.tsx.aborted;
+    if (d->aborted)
+        return;
+    resolve(d, e->variant.tsx.ip);
+    emit(d, e->variant.tsx.speculative ? PT_EVENT_TX_BEGIN : PT_EVENT_TX_COMMIT, e->variant.tsx.ip, 0, 0);
+}
+
 static void on_event(struct pt_libipt *d, const struct pt_event *e)
 {
     switch ((int)e->type) {
@@ -340,10 +368,11 @@ static void on_event(struct pt_libipt *d, const struct pt_event *e)
         end_at(d, e->variant.async_disabled.at, PT_END_ASYNC);
         break;
     case ptev_async_branch:
-        resolve(d, e->variant.async_branch.from);
-        emit(d, PT_EVENT_INTERRUPT, e->variant.async_branch.from, e->variant.async_branch.to, 0);
-        branch(d, PT_BRANCH_INTERRUPT, e->variant.async_branch.from, e->variant.async_branch.to,
-               PT_END_UNKNOWN);
+        on_async_branch(d, e->variant.async_branch.from, e->variant.async_branch.to);
+        break;
+    case ptev_tsx:
+        if (!e->status_update && !e->ip_suppressed)
+            on_tsx(d, e);
         break;
     case ptev_overflow:
         lose(d, GAP_OVERFLOW, d->from);

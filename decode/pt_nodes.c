@@ -186,8 +186,8 @@ static enum flow flow_of(const ZydisDecodedInstruction *insn, bool relative, str
     }
     switch ((int)insn->meta.category) {
     case ZYDIS_CATEGORY_COND_BR:
-        if (insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN)
-            return FLOW_ON; /* jumps only when it aborts, which is told otherwise */
+        if (insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN || insn->mnemonic == ZYDIS_MNEMONIC_XEND)
+            return FLOW_ON; /* a transaction jumps only when it is aborted, which is told otherwise */
         n->kind = PT_NODE_CONDITIONAL;
         return FLOW_END;
     case ZYDIS_CATEGORY_UNCOND_BR:

@@ -8,6 +8,7 @@
 
 #define PARKED_MAX 1024 /* stacks that were left and may be taken up again */
 #define INSN_MAX   15
+#define HELD_MAX   ((size_t)1 << 18) /* events; transactions are ended by the next interrupt at the latest */
 
 enum frame_kind {
     FRAME_CALL,   /* will return to `ret` */
@@ -39,6 +40,8 @@ struct pt_stack {
     bool paused;   /* tracing has ended and not gone on */
     struct flow_event pause;
     uint64_t last_ns; /* time of the last event */
+    bool in_tx;       /* its outcome is not known yet: events are held back */
+    VEC(struct flow_event) held;
     bool no_memory;
 };
 
@@ -63,10 +66,14 @@ static void forget_parked(struct pt_stack *s)
     s->parked.len = 0;
 }
 
+static void end_tx(struct pt_stack *s, bool happened);
+
 void pt_stack_free(struct pt_stack *s)
 {
     if (!s)
         return;
+    end_tx(s, true);
+    vec_free(&s->held);
     forget_parked(s);
     vec_free(&s->parked);
     vec_free(&s->switchers);
@@ -402,14 +409,49 @@ static void on_event(struct pt_stack *s, const struct flow_event *e)
         forget_parked(s);
         trace_builder_cut(s->b, s->thread, e->time, SPAN_GAP_END);
         break;
+    case PT_EVENT_TX_BEGIN:
+    case PT_EVENT_TX_COMMIT:
+    case PT_EVENT_TX_ABORT:
+        break;
+    }
+}
+
+/* ---- transactions ---- */
+
+static void end_tx(struct pt_stack *s, bool happened)
+{
+    for (size_t i = 0; happened && i < s->held.len; i++)
+        on_event(s, &s->held.data[i]);
+    if (happened && s->held.len)
+        s->last_ns = s->held.data[s->held.len - 1].time;
+    s->held.len = 0;
+    s->in_tx = false;
+}
+
+/* Events of a transaction wait for its outcome. Where that stays unknown, what was seen counts. */
+static void on_tx_event(struct pt_stack *s, const struct flow_event *e)
+{
+    if (e->kind == PT_EVENT_TX_BEGIN) {
+        s->in_tx = true;
+    } else if (e->kind == PT_EVENT_TX_COMMIT || e->kind == PT_EVENT_TX_ABORT) {
+        end_tx(s, e->kind == PT_EVENT_TX_COMMIT);
+    } else if (e->kind == PT_EVENT_LOST || s->held.len == HELD_MAX) {
+        end_tx(s, true);
+        on_event(s, e);
+    } else if (!vec_try_push(&s->held, *e)) {
+        s->no_memory = true;
     }
 }
 
 int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        on_event(s, &events[i]);
-    if (n) {
+    for (size_t i = 0; i < n; i++) {
+        if (s->in_tx || events[i].kind == PT_EVENT_TX_BEGIN)
+            on_tx_event(s, &events[i]);
+        else
+            on_event(s, &events[i]);
+    }
+    if (n && !s->in_tx) {
         s->last_ns = events[n - 1].time;
         trace_builder_pass(s->b, s->thread, s->last_ns);
     }
@@ -418,6 +460,7 @@ int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t 
 
 void pt_stack_reset(struct pt_stack *s)
 {
+    end_tx(s, true);
     s->paused = false;
     s->open.len = 0;
     forget_parked(s);

@@ -11,6 +11,8 @@
  *     takes that one up again; one to a place never seen starts a stack of its own.
  *   - When the outermost frame returns, what it returns to was running all the time: a frame with an
  *     inferred start is put around everything since the last loss.
+ *   - What runs in a transaction (TSX) is put in when that is committed; of one that is aborted nothing is
+ *     left, the frames are those of its beginning. Where the outcome is lost, what was seen counts.
  *   - A loss ends every frame (SPAN_GAP_END); nothing is invented behind it.
  *
  * Time never goes back; depth is bounded by what was called. One stack belongs to one thread. */
@@ -24,6 +26,7 @@ struct pt_stack;
 
 /* b and its functions must outlive it; thread as from trace_builder_thread. */
 struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct functions *functions);
+/* Puts in what may still wait for the end of a transaction: before the trace is finished. */
 void pt_stack_free(struct pt_stack *s);
 
 /* Events in order. Negative: memory is short. */

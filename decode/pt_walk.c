@@ -55,7 +55,7 @@ void walk_lose(struct pt_walk *w, enum gap_cause cause, uint64_t ip, const char 
     w->state = WALK_LOST;
     w->n_bits = 0;
     w->returns_len = 0;
-    w->have_fup = w->in_psb = w->inner = false;
+    w->have_fup = w->fup_is_tx = w->aborted = w->in_psb = w->inner = false;
 }
 
 /* The loss is over at the packet in hand. */
@@ -135,7 +135,7 @@ static void walk_on_tnt(struct pt_walk *w, const struct packet *p)
 static void on_psb(struct pt_walk *w)
 {
     w->in_psb = true;
-    w->psb_fup = w->overflowed = w->aborted = w->fup_is_data = w->cyc_in_hand = false;
+    w->psb_fup = w->overflowed = w->aborted = w->fup_is_data = w->fup_is_tx = w->cyc_in_hand = false;
     w->last_ip = 0;
     pt_time_init(&w->time, w->clock);
 }
@@ -216,8 +216,7 @@ static void on_other(struct pt_walk *w, const struct packet *p)
         pt_nodes_set_bits(w->nodes, p->value & 1 ? 64 : 32);
         break;
     case PT_MODE_TSX:
-        w->aborted = p->value >> 1 & 1;
-        w->fup_is_data = !w->aborted;
+        walk_on_tsx(w, p);
         break;
     case PT_PTW:
         if (w->sink.mark)
@@ -418,7 +417,8 @@ static void reset(struct pt_walk *w)
     w->state = WALK_LOST;
     w->lost_from = NULL;
     w->cur = NULL;
-    w->in_psb = w->overflowed = w->aborted = w->have_fup = w->fup_is_data = w->cyc_in_hand = false;
+    w->in_psb = w->overflowed = w->aborted = w->have_fup = false;
+    w->fup_is_data = w->fup_is_tx = w->cyc_in_hand = false;
     w->n_bits = w->returns_len = 0;
     w->now = w->settled_time = w->insns = w->settled_insns = w->walked = 0;
     w->n = w->unsettled = 0;

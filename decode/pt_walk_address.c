@@ -14,10 +14,12 @@ static void interrupt_to(struct pt_walk *w, uint64_t ip)
     }
     bool at_start;
     fn_id fn = pt_nodes_function(w->nodes, ip, &at_start);
-    if (w->aborted) /* a transaction: back to its beginning, where the program decides what to do */
+    if (w->aborted) { /* back to its beginning, where the program decides what to do */
+        walk_emit(w, PT_EVENT_TX_ABORT, from, FN_NONE, w->insns);
         walk_emit(w, PT_EVENT_JUMP, ip, fn, w->insns)->at_start = false;
-    else
+    } else {
         walk_emit(w, PT_EVENT_INTERRUPT, from, fn, w->insns)->at_start = at_start;
+    }
     walk_branch(w, w->aborted ? PT_BRANCH_ABORT : PT_BRANCH_INTERRUPT, from, ip, PT_END_UNKNOWN);
     w->aborted = false;
     w->cur = walk_node_at(w, ip);
@@ -150,10 +152,14 @@ void walk_on_pgd(struct pt_walk *w, const struct packet *p)
     if (w->state != WALK_ON)
         return;
     if (async) {
-        if (walk_to(w, w->fup))
+        if (walk_to(w, w->fup)) {
+            if (w->aborted)
+                walk_emit(w, PT_EVENT_TX_ABORT, w->fup, FN_NONE, w->insns);
             walk_end_at(w, w->fup, PT_END_ASYNC);
-        else if (w->state == WALK_ON)
+        } else if (w->state == WALK_ON) {
             walk_mismatch(w);
+        }
+        w->aborted = false;
     } else {
         walk_take_bits(w);
         if (w->state == WALK_ON && has_ip && end_at_direct_branch(w, w->last_ip))
@@ -178,6 +184,29 @@ void walk_on_pge(struct pt_walk *w, const struct packet *p)
     walk_begin_at(w, w->last_ip);
 }
 
+void walk_on_tsx(struct pt_walk *w, const struct packet *p)
+{
+    if (w->in_psb) /* how things stand, not what happens: no FUP of its own follows */
+        return;
+    w->in_tx = p->value & 1;
+    w->aborted = p->value >> 1 & 1;
+    w->fup_is_tx = !w->aborted;
+}
+
+/* A transaction begins or is committed at ip: what was run before belongs before the event. */
+static void tx_at(struct pt_walk *w, uint64_t ip)
+{
+    w->fup_is_tx = false;
+    if (w->state != WALK_ON)
+        return;
+    if (walk_to(w, ip))
+        w->cur = walk_node_at(w, ip);
+    else if (w->state == WALK_ON)
+        walk_mismatch(w);
+    if (w->state == WALK_ON)
+        walk_emit(w, w->in_tx ? PT_EVENT_TX_BEGIN : PT_EVENT_TX_COMMIT, ip, FN_NONE, w->insns);
+}
+
 void walk_on_fup(struct pt_walk *w, const struct packet *p)
 {
     if (!pt_packet_ip(p, &w->last_ip))
@@ -188,6 +217,8 @@ void walk_on_fup(struct pt_walk *w, const struct packet *p)
     } else if (w->overflowed) {
         w->overflowed = false;
         walk_begin_at(w, w->last_ip);
+    } else if (w->fup_is_tx) {
+        tx_at(w, w->last_ip);
     } else if (w->fup_is_data) {
         w->fup_is_data = false;
     } else {

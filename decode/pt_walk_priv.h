@@ -44,6 +44,8 @@ struct pt_walk {
     bool have_fup; /* a FUP that the next packet explains */
     uint64_t fup;
     bool fup_is_data; /* the next FUP belongs to PTWRITE and the like */
+    bool fup_is_tx;   /* it says where a transaction begins (in_tx) or ends */
+    bool in_tx;
     bool in_psb, psb_fup, overflowed, aborted;
     bool inner; /* the next PSB is where another piece has left off */
 
@@ -154,5 +156,7 @@ void walk_on_tip(struct pt_walk *w, const struct packet *p);
 void walk_on_pge(struct pt_walk *w, const struct packet *p);
 void walk_on_pgd(struct pt_walk *w, const struct packet *p);
 void walk_on_fup(struct pt_walk *w, const struct packet *p);
+/* The packet in front of the FUP that says where a transaction begins, ends or is aborted. */
+void walk_on_tsx(struct pt_walk *w, const struct packet *p);
 
 #endif
