@@ -10,6 +10,9 @@ static struct functions *copy_functions(const struct functions *from)
     for (size_t i = 0; i < functions_count(from); i++) {
         const struct function *f = functions_get(from, (fn_id)i);
         functions_intern(to, f->module, f->raw, f->name, f->addr, f->kind);
+        const char *file = functions_file(from, f->module);
+        if (file)
+            functions_set_file(to, f->module, file);
     }
     return to;
 }

@@ -7,9 +7,14 @@
 #include "core/vec.h"
 #include "decode/intern.h"
 
+struct module_file {
+    char *module, *file;
+};
+
 struct functions {
     VEC(struct function) list;
     struct intern *modules; /* each once; functions point into it */
+    VEC(struct module_file) files;
     fn_id *slots;              /* open addressing, FN_NONE is free */
     size_t mask;
 };
@@ -70,6 +75,11 @@ void functions_free(struct functions *f)
             free((void *)(uintptr_t)fn->name);
         free((void *)(uintptr_t)fn->raw);
     }
+    for (size_t i = 0; i < f->files.len; i++) {
+        free(f->files.data[i].module);
+        free(f->files.data[i].file);
+    }
+    vec_free(&f->files);
     intern_free(f->modules);
     vec_free(&f->list);
     free(f->slots);
@@ -103,4 +113,23 @@ size_t functions_count(const struct functions *f)
 const struct function *functions_get(const struct functions *f, fn_id id)
 {
     return &f->list.data[id];
+}
+
+const char *functions_file(const struct functions *f, const char *module)
+{
+    for (size_t i = 0; i < f->files.len; i++)
+        if (strcmp(f->files.data[i].module, module) == 0)
+            return f->files.data[i].file;
+    return NULL;
+}
+
+bool functions_have_files(const struct functions *f)
+{
+    return f->files.len > 0;
+}
+
+void functions_set_file(struct functions *f, const char *module, const char *file)
+{
+    if (!functions_file(f, module))
+        vec_push(&f->files, ((struct module_file){xstrdup(module), xstrdup(file)}));
 }

@@ -5,6 +5,7 @@
 #ifndef MTUI_DECODE_FUNCTIONS_H
 #define MTUI_DECODE_FUNCTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,13 @@ void functions_free(struct functions *f);
 /* The id of (module, raw), added when new; strings are copied. */
 fn_id functions_intern(struct functions *f, const char *module, const char *raw, const char *name,
                        uint64_t addr, enum fn_kind kind);
+
+/* The file whose symbols and code stand for a module: a copy, or the module's own path after its build-id
+ * was compared. Strings are copied; the first file of a module stays. NULL: none was used. */
+void functions_set_file(struct functions *f, const char *module, const char *file);
+const char *functions_file(const struct functions *f, const char *module);
+/* Whether any module has one. */
+bool functions_have_files(const struct functions *f);
 
 size_t functions_count(const struct functions *f);
 const struct function *functions_get(const struct functions *f, fn_id id);

@@ -94,6 +94,12 @@ static void leave(struct pt_stack *s, uint64_t time, unsigned flags)
     trace_builder_leave(s->b, s->thread, time, flags);
 }
 
+/* Where the call was made, when this is one. A tail call is shown with the call that it answers. */
+static unsigned site_of(const struct frame *f)
+{
+    return f->kind == FRAME_CALL || f->kind == FRAME_INNER ? span_site_flags(f->ret) : 0;
+}
+
 static void push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
                  unsigned flags)
 {
@@ -102,7 +108,7 @@ static void push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id 
         s->no_memory = true;
         return;
     }
-    enter(s, time, fn, flags);
+    enter(s, time, fn, flags | site_of(&f));
 }
 
 static void pop_to(struct pt_stack *s, uint64_t time, size_t len)
@@ -130,7 +136,7 @@ static void replace_top(struct pt_stack *s, uint64_t time, fn_id fn, unsigned fl
     t->fn = fn;
     if (t->kind == FRAME_INNER)
         t->kind = FRAME_CALL;
-    enter(s, time, fn, flags);
+    enter(s, time, fn, flags | site_of(t));
 }
 
 /* ---- other stacks ---- */
@@ -183,7 +189,7 @@ static bool unpark(struct pt_stack *s, uint64_t time, uint64_t addr)
     f.len = frame;
     s->open = f;
     for (size_t k = 0; k < f.len; k++)
-        enter(s, time, f.data[k].fn, 0);
+        enter(s, time, f.data[k].fn, site_of(&f.data[k]));
     return true;
 }
 

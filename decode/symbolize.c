@@ -176,6 +176,8 @@ static uint32_t open_file(struct symbolizer *s, const struct addrspace_module *m
         return number;
     struct file f = {.module = sym_module_open(m, &s->options)};
     f.account = account_for(s, m->path, sym_module_source(f.module), sym_module_reason(f.module));
+    if (sym_module_source(f.module))
+        functions_set_file(s->functions, m->path, sym_module_source(f.module));
     size_t n = sym_module_count(f.module);
     f.fns = n ? malloc(n * sizeof *f.fns) : NULL;
     for (size_t i = 0; f.fns && i < n; i++)

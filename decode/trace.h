@@ -25,14 +25,25 @@ enum span_flag {
     SPAN_TAIL_CALL = 1 << 2,      /* t: entered by a jump from another function */
     SPAN_GAP_END = 1 << 3,        /* g: ended by a gap */
     SPAN_SAMPLED = 1 << 4,        /* p: seen in samples only: its edges are known to a period */
-    SPAN_OFF_CPU = 1 << 5         /* o: the thread was not running */
+    SPAN_OFF_CPU = 1 << 5,        /* o: the thread was not running */
+    SPAN_HAS_SITE = 1 << 6        /* bits 7–15 are the lowest bits of the address that the call returns to */
 };
+#define SPAN_FLAG_BITS 6 /* how many of them tell something about the span's edges and kind */
+
+/* Nine bits of a return address are the same in the process and in its file (mappings move by whole pages),
+ * and tell the calls inside one function apart nearly always (core/disasm_text.h), at no cost in memory. */
+#define SPAN_SITE_SHIFT 7
+#define SPAN_SITE_MASK  0x1ffu
+static inline unsigned span_site_flags(uint64_t return_address)
+{
+    return SPAN_HAS_SITE | (unsigned)(return_address & SPAN_SITE_MASK) << SPAN_SITE_SHIFT;
+}
 
 struct span { /* 24 bytes */
     uint64_t start_ns, end_ns;
     fn_id fn;
     uint16_t depth; /* the row it stands in */
-    uint16_t flags; /* enum span_flag */
+    uint16_t flags; /* enum span_flag, and the call site */
 };
 
 struct trace_thread {

@@ -89,8 +89,9 @@ static void lost(struct rig *r)
     event(r, PT_EVENT_LOST, 0, 0, false, GAP_OVERFLOW);
 }
 
-/* Ends it; what came out, row by row: "name start-end flags", rows divided by "/". */
-static char *finish(struct rig *r)
+/* Ends it; what came out, row by row: "name start-end flags", rows divided by "/"; with sites also
+ * "@the lowest nine bits of the address it returns to" where a span tells them. */
+static char *finish_with(struct rig *r, bool sites)
 {
     char *out = NULL;
     size_t len, n;
@@ -108,11 +109,13 @@ static char *finish(struct rig *r)
         for (size_t i = 0; i < n; i++) {
             fprintf(f, "%s%s %" PRIu64 "-%" PRIu64, i ? ", " : "", functions_get(trace_functions(r->t), s[i].fn)->raw,
                     s[i].start_ns, s[i].end_ns);
-            if (s[i].flags)
+            if (s[i].flags & ((1u << SPAN_FLAG_BITS) - 1))
                 fprintf(f, " ");
             for (unsigned k = 0; k < 4; k++)
                 if (s[i].flags >> k & 1)
                     fputc("setg"[k], f);
+            if (sites && (s[i].flags & SPAN_HAS_SITE))
+                fprintf(f, "@%x", s[i].flags >> SPAN_SITE_SHIFT);
         }
     }
     fclose(f);
@@ -122,7 +125,7 @@ static char *finish(struct rig *r)
 
 static void expect(struct rig *r, const char *want)
 {
-    char *got = finish(r);
+    char *got = finish_with(r, false);
     assert_string_equal(got, want);
     free(got);
 }
@@ -172,7 +175,7 @@ static void longjmp_a_hundred_thousand_times(void **state)
         else
             ret(&r, 'a', 77);
     }
-    char *got = finish(&r);
+    char *got = finish_with(&r, false);
     unsigned rows = 1;
     for (const char *p = got; (p = strstr(p, " / ")) != NULL; p++)
         rows++;
@@ -337,6 +340,25 @@ static void interrupts(void **state)
     expect(&r, "a 110-140 e / k 120-140 / l 130-140");
 }
 
+/* Functions lie at multiples of 4096, so the nine bits are the offset that the call returns to. A tail call
+ * keeps the place of the call that it answers; so does a stack that is taken up again. */
+static void call_sites(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);          /* 110 */
+    call(&r, 'a', 0x25, 'b');   /* 120 */
+    jump(&r, 'c', 0);           /* 130 */
+    ret(&r, 'a', 0x25);         /* 140 */
+    call(&r, 'a', 0x3e1, 'b');  /* 150 */
+    call(&r, 'b', 0x10, 'd');   /* 160 */
+    ret(&r, 'b', 0x10);         /* 170 */
+    ret(&r, 'a', 0x3e1);        /* 180 */
+    char *got = finish_with(&r, true);
+    assert_string_equal(got, "a 110-180 e / b 120-130@25, c 130-140 t@25, b 150-180@1e1 / d 160-170@10");
+    free(got);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +370,7 @@ int main(void)
         cmocka_unit_test(fibres),           cmocka_unit_test(below_the_beginning),
         cmocka_unit_test(losses),           cmocka_unit_test(resets),
         cmocka_unit_test(unknown_code),     cmocka_unit_test(interrupts),
+        cmocka_unit_test(call_sites),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

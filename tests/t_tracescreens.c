@@ -337,20 +337,23 @@ static void source_lines(void **state)
     self[n] = '\0';
     struct function f = {.name = "a_function_with_a_line", .raw = "a_function_with_a_line", .module = self};
     f.addr = (uint64_t)((uintptr_t)a_function_with_a_line - (uintptr_t)&__executable_start);
+    struct functions *fns = functions_new();
+    functions_set_file(fns, self, self);
     struct source_finder *finder = source_finder_new(NULL, ready, &news);
-    const struct source_place *place = source_find(finder, &f);
-    assert_non_null(place);
+    const struct source_answer *a = source_find(finder, fns, &f, NULL, 0);
+    assert_non_null(a);
     assert_int_equal(news, 1);
-    assert_non_null(place->file);
-    assert_non_null(strstr(place->file, "tests/t_tracescreens.c"));
-    assert_int_equal(place->line, its_line);
-    assert_non_null(source_find(finder, &f)->file);
+    assert_non_null(a->function.path);
+    assert_non_null(strstr(a->function.path, "tests/t_tracescreens.c"));
+    assert_int_equal(a->function.line, its_line);
+    assert_non_null(source_find(finder, fns, &f, NULL, 0)->function.path);
     assert_int_equal(news, 1);
     f.module = "/no/such/file";
-    assert_null(source_find(finder, &f)->file);
+    assert_null(source_find(finder, fns, &f, NULL, 0)->function.path);
     f.module = "[vdso]";
-    assert_null(source_find(finder, &f)->file);
+    assert_null(source_find(finder, fns, &f, NULL, 0)->function.path);
     source_finder_free(finder);
+    functions_free(fns);
     assert_int_equal(a_function_with_a_line(2), 6);
 }
 

@@ -53,7 +53,7 @@ enum context {
     X(SUSPEND, "suspend", "", "suspend (recording goes on)")                                   \
     X(RELOAD, "reload", "", "reload")                                                              \
     X(SNAPSHOT, "snapshot", "", "snapshot now")                                                    \
-    X(SOURCE, "source", "", "source in $EDITOR")                                                   \
+    X(SOURCE, "source", "[call]", "source in $EDITOR")                                             \
     X(SORT, "sort", "[COLUMN]", "sort by a column")                                                \
     /* commands for every screen */                                                                \
     X(SET, "set", "NAME [VALUE]", "change or show a setting")                                      \
@@ -155,7 +155,7 @@ enum context {
     X(GAP_NEXT, "gap-next", "", "next gap or decode error")                                        \
     X(GAP_PREV, "gap-prev", "", "previous gap or decode error")                                    \
     X(SEARCH_FUNCTION, "search-function", "", "search this function")                              \
-    X(DETAILS, "details", "", "details pane on/off")                                               \
+    X(DETAILS, "details", "", "details: with source, off")                                         \
     X(GOTO, "goto", "TIME", "go to a time")                                                        \
     /* functions */                                                                                \
     X(CALLERS, "callers", "", "callers and callees on/off")

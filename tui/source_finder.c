@@ -4,16 +4,15 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/dwarf_line.h"
 #include "core/vec.h"
+#include "decode/trace.h"
 #include "tui/worker.h"
 
-#define FRAMES_MAX 16
+#define ANSWERS_MAX 256 /* then the oldest go */
 
-struct answer {
-    char *module;
-    uint64_t addr;
-    struct source_place place;
+struct known {
+    struct source_question q;
+    struct source_answer answer;
 };
 
 struct source_finder {
@@ -22,11 +21,10 @@ struct source_finder {
     void *arg;
     struct worker *worker;
     bool busy;
-    VEC(struct answer) answers;
-    /* The worker's: the question, and the module it opened last. */
-    struct answer asked;
-    char *open_module;
-    struct dwarf_lines *lines;
+    VEC(struct known) answers;
+    /* The worker's. */
+    struct known asked;
+    struct source_modules *modules;
 };
 
 struct source_finder *source_finder_new(struct loop *loop, void (*ready)(void *arg), void *arg)
@@ -36,11 +34,14 @@ struct source_finder *source_finder_new(struct loop *loop, void (*ready)(void *a
     return f;
 }
 
-static void answer_free(struct answer *a)
+static void known_free(struct known *k)
 {
-    free(a->module);
-    free((char *)(uintptr_t)a->place.file);
-    *a = (struct answer){0};
+    free(k->q.callee.file);
+    free(k->q.callee.module);
+    free(k->q.caller.file);
+    free(k->q.caller.module);
+    source_answer_free(&k->answer);
+    *k = (struct known){0};
 }
 
 void source_finder_clear(struct source_finder *f)
@@ -49,13 +50,11 @@ void source_finder_clear(struct source_finder *f)
     f->worker = NULL;
     f->busy = false;
     for (size_t i = 0; i < f->answers.len; i++)
-        answer_free(&f->answers.data[i]);
+        known_free(&f->answers.data[i]);
     f->answers.len = 0;
-    answer_free(&f->asked);
-    dwarf_lines_free(f->lines);
-    free(f->open_module);
-    f->lines = NULL;
-    f->open_module = NULL;
+    known_free(&f->asked);
+    source_modules_free(f->modules);
+    f->modules = NULL;
 }
 
 void source_finder_free(struct source_finder *f)
@@ -67,40 +66,13 @@ void source_finder_free(struct source_finder *f)
     free(f);
 }
 
-static void open_lines(struct source_finder *f, const char *module)
-{
-    struct elf_file *elf;
-    if (f->open_module && strcmp(f->open_module, module) == 0)
-        return;
-    dwarf_lines_free(f->lines);
-    free(f->open_module);
-    f->lines = NULL;
-    f->open_module = xstrdup(module);
-    if (elf_file_open_path(module, &elf, NULL))
-        return;
-    struct debug_search search = {.root = "", .path = module};
-    if (dwarf_lines_open(elf, &search, &f->lines, NULL))
-        f->lines = NULL;
-    elf_file_free(elf);
-}
-
 static void run(void *arg, const atomic_bool *cancel)
 {
     struct source_finder *f = arg;
-    struct source_frame frames[FRAMES_MAX];
-    struct source_pos pos = {0};
-    (void)cancel; /* one look-up; what it costs is opening the file */
-    open_lines(f, f->asked.module);
-    if (!f->lines)
-        return;
-    /* The outermost frame at a function's first instruction is the function itself. */
-    size_t n = dwarf_lines_frames(f->lines, f->asked.addr, frames, FRAMES_MAX);
-    if (n > 0 && frames[n - 1].decl.line > 0)
-        pos = frames[n - 1].decl;
-    else if (!dwarf_lines_at(f->lines, f->asked.addr, &pos))
-        return;
-    if (pos.file)
-        f->asked.place = (struct source_place){xstrdup(pos.file), pos.line};
+    (void)cancel; /* one look-up; what it costs is opening the files */
+    if (!f->modules)
+        f->modules = source_modules_new();
+    source_answer_find(f->modules, &f->asked.q, &f->asked.answer);
 }
 
 static void done(void *arg)
@@ -109,29 +81,52 @@ static void done(void *arg)
     worker_stop(f->worker);
     f->worker = NULL;
     f->busy = false;
+    if (f->answers.len == ANSWERS_MAX) {
+        known_free(&f->answers.data[0]);
+        vec_remove(&f->answers, 0);
+    }
     vec_push(&f->answers, f->asked);
-    f->asked = (struct answer){0};
+    f->asked = (struct known){0};
     f->ready(f->arg);
 }
 
-static const struct source_place *known(const struct source_finder *f, const struct function *fn)
+static bool same_function(const struct source_function *a, const struct function *b)
 {
-    for (size_t i = f->answers.len; i-- > 0;)
-        if (f->answers.data[i].addr == fn->addr && strcmp(f->answers.data[i].module, fn->module) == 0)
-            return &f->answers.data[i].place;
+    if (!b || !a->module)
+        return !b && !a->module;
+    return a->addr == b->addr && strcmp(a->module, b->module) == 0;
+}
+
+static const struct source_answer *look(const struct source_finder *f, const struct function *callee,
+                                        const struct function *caller, unsigned flags)
+{
+    for (size_t i = f->answers.len; i-- > 0;) {
+        const struct source_question *q = &f->answers.data[i].q;
+        if (q->flags == flags && same_function(&q->callee, callee) && same_function(&q->caller, caller))
+            return &f->answers.data[i].answer;
+    }
     return NULL;
 }
 
-const struct source_place *source_find(struct source_finder *f, const struct function *fn)
+static struct source_function copy(const struct functions *fns, const struct function *f)
 {
-    static const struct source_place nowhere = {0};
-    if (fn->addr == 0 || fn->module[0] != '/')
-        return &nowhere;
-    const struct source_place *place = known(f, fn);
-    if (place || f->busy)
-        return place;
-    f->asked = (struct answer){.module = xstrdup(fn->module), .addr = fn->addr};
+    const char *file = functions_file(fns, f->module);
+    return (struct source_function){file ? xstrdup(file) : NULL, xstrdup(f->module), f->addr};
+}
+
+const struct source_answer *source_find(struct source_finder *f, const struct functions *fns,
+                                        const struct function *callee, const struct function *caller,
+                                        unsigned flags)
+{
+    /* Of the flags only the call site matters. */
+    flags &= SPAN_HAS_SITE | (SPAN_SITE_MASK << SPAN_SITE_SHIFT);
+    const struct source_answer *a = look(f, callee, caller, flags);
+    if (a || f->busy)
+        return a;
+    f->asked.q = (struct source_question){.callee = copy(fns, callee), .flags = flags};
+    if (caller)
+        f->asked.q.caller = copy(fns, caller);
     f->busy = true;
     f->worker = worker_start(f->loop, run, done, f);
-    return known(f, fn);
+    return look(f, callee, caller, flags);
 }

@@ -1,19 +1,16 @@
 #include "tui/source_lookup.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/dwarf_line.h"
 #include "core/vec.h"
+#include "tui/source_file.h"
 
 #define QUEUE_MAX 128
 #define CACHE_MAX 8192 /* places; then it starts anew */
-#define TEXT_MAX ((size_t)8 << 20)
 
 enum question_kind { ASK_PLACE, ASK_LINES, ASK_RESOLVE };
 
@@ -72,40 +69,10 @@ static void find_place(struct source_lookup *s, struct answer *a)
     }
 }
 
-/* The file as the process sees it, else as we do. */
-static int open_source(struct source_lookup *s, const char *file)
-{
-    char *inside = xasprintf("%s%s", modules_root(s->m), file);
-    int fd = open(inside, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    free(inside);
-    return fd;
-}
-
-static char *read_source(struct source_lookup *s, const char *file, size_t *len)
-{
-    struct stat st;
-    int fd = open_source(s, file);
-    char *text = NULL;
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size <= TEXT_MAX)
-        text = malloc((size_t)st.st_size + 1);
-    ssize_t n = text ? read(fd, text, (size_t)st.st_size) : -1;
-    if (fd >= 0)
-        close(fd);
-    if (n < 0) {
-        free(text);
-        return NULL;
-    }
-    text[n] = '\0';
-    *len = (size_t)n;
-    return text;
-}
-
 static void find_lines(struct source_lookup *s, struct answer *a)
 {
     size_t len;
-    a->text = read_source(s, a->q.text, &len);
+    a->text = source_file_read(modules_root(s->m), a->q.text, &len, NULL);
     if (!a->text) {
         a->why = xasprintf("%s is not here", a->q.text);
         return;

@@ -9,13 +9,13 @@
 #include "core/fmt.h"
 #include "core/utf8.h"
 #include "tui/bar.h"
+#include "tui/source_draw.h"
 
 #define NAME_ROWS 3 /* rows that a long name may take */
 
 static const struct style plain = {ROLE_DEFAULT, ROLE_DEFAULT, 0};
 static const struct style bold = {ROLE_DEFAULT, ROLE_DEFAULT, CELL_BOLD};
 static const struct style dim = {ROLE_DIM, ROLE_DEFAULT, 0};
-static const struct style source_style = {ROLE_SOURCE, ROLE_DEFAULT, 0};
 
 /* Draws text over as many rows as it takes, at most max, and returns how many those are; the first row is
  * shorter by first_less columns. */
@@ -35,32 +35,6 @@ static int draw_wrapped(struct surface *s, struct rect r, int first_less, int ma
     return row ? row : 1;
 }
 
-/* Source text with tabs as eight columns. */
-static void expand_tabs(char *out, size_t size, const char *line)
-{
-    size_t n = 0, col = 0;
-    for (size_t at = 0, len = strlen(line); at < len && n + 9 < size;) {
-        if (line[at] == '\t') {
-            do
-                out[n++] = ' ';
-            while (++col % 8);
-            at++;
-            continue;
-        }
-        if (line[at] == '\r') {
-            at++;
-            continue;
-        }
-        uint32_t cp;
-        size_t bytes = utf8_decode(line + at, len - at, &cp);
-        memcpy(out + n, line + at, bytes);
-        n += bytes;
-        col += (size_t)utf8_cp_cols(cp);
-        at += bytes;
-    }
-    out[n] = '\0';
-}
-
 static void draw_lines(struct source_lookup *source, const struct source_place *place, struct surface *s,
                        struct rect r, const struct glyphs *g)
 {
@@ -75,13 +49,10 @@ static void draw_lines(struct source_lookup *source, const struct source_place *
         int k = SOURCE_LINES / 2 - above + y, number = lines.first + k;
         if (k < 0 || k >= SOURCE_LINES || !lines.line[k])
             continue;
-        bool here = number == place->line;
-        char text[1024];
-        expand_tabs(text, sizeof text, lines.line[k]);
-        if (here)
-            surface_put(s, r.row + y, r.col + 1, glyph(g, GLYPH_POINTER), bold);
-        surface_printf(s, r.row + y, r.col + 3, 7, here ? bold : dim, "%5d", number);
-        surface_text(s, r.row + y, r.col + 10, r.cols - 10, text, SIZE_MAX, source_style);
+        char text[16];
+        snprintf(text, sizeof text, "%5d", number);
+        source_draw_line(s, (struct rect){r.row + y, r.col, 1, r.cols}, text, 5, lines.line[k],
+                         number == place->line, g);
     }
 }
 

@@ -6,7 +6,7 @@
  *   timeline_layout.c     which rows of which threads stand on which lines
  *   timeline_draw.c       ruler, minimap, headers, rows of spans
  *   timeline_cell.c       a flame cell as a cell of the surface
- *   timeline_detail.c     the details pane
+ *   timeline_detail.c     the details pane; timeline_source.c the source in it
  *   timeline_keys.c       actions; timeline_move.c those that select; timeline_mouse.c the mouse
  *   timeline_search.c     search and calls of the same function */
 #ifndef MTUI_TUI_TIMELINE_H
@@ -45,12 +45,16 @@ struct tl_line {
     size_t thread, depth;
 };
 
+/* The source below the details: where there is room for it (a high screen), or as chosen. */
+enum tl_source { TL_SOURCE_AUTO, TL_SOURCE_ON, TL_SOURCE_OFF };
+
 enum tl_color { TL_BY_FUNCTION, TL_BY_MODULE, TL_BY_KERNEL };
 
 /* Where things stood in the last draw, for the mouse. */
 struct tl_places {
     struct rect minimap, ruler, rows; /* minimap: the map alone, without its label */
     int visible;                      /* lines for rows, pinned ones included */
+    int body;                         /* rows of the whole screen */
 };
 
 /* Work on big traces that goes on between frames. */
@@ -69,7 +73,7 @@ struct timeline {
     struct trace_export *export;
     struct pyramid *made;      /* by the indexer; ours */
     struct trace_stats *stats; /* of the whole trace, for the details */
-    struct source_finder *source;
+    struct source_finder *finder;
     uint16_t *roles; /* per function: its role, or UINT16_MAX when not asked for yet */
     unsigned palette;
 
@@ -86,6 +90,7 @@ struct timeline {
 
     bool compact, fold, details, ranging;
     enum tl_color color;
+    enum tl_source source_shown;
     uint64_t range_from_ns; /* ranging: the end that stays */
     uint64_t marks[26];
     uint32_t marks_set; /* bit i: mark 'a' + i */
@@ -157,6 +162,18 @@ struct tl_aggregate {
     size_t longest; /* in the selection's row */
 };
 bool tl_aggregate(struct timeline *tl, struct tl_aggregate *a);
+
+/* ---- timeline_source.c ---- */
+
+/* What is known of the selection's source; NULL: nothing yet. */
+const struct source_answer *tl_source(struct timeline *tl);
+/* Rows that the source takes below the details on a body of that many. */
+int tl_source_rows(const struct timeline *tl, int body_rows);
+void tl_draw_source(struct timeline *tl, struct surface *s, struct rect r);
+/* The next of: details, with source, nothing. */
+void tl_step_details(struct timeline *tl);
+/* Opens the editor where the function is defined ("", NULL), or called ("call"). */
+void tl_edit_source(struct timeline *tl, const char *arg);
 
 /* ---- timeline_keys.c, timeline_move.c, timeline_mouse.c, timeline_search.c ---- */
 

@@ -15,7 +15,7 @@ int tl_detail_rows(const struct timeline *tl, struct rect r)
 {
     if (!tl->details || r.rows < 21)
         return 0;
-    return DETAIL_ROWS + (tl->search ? 1 : 0);
+    return DETAIL_ROWS + (tl->search ? 1 : 0) + tl_source_rows(tl, r.rows);
 }
 
 bool tl_aggregate(struct timeline *tl, struct tl_aggregate *a)
@@ -306,6 +306,10 @@ static void draw_search(struct timeline *tl, struct surface *s, int row, struct 
 void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
 {
     const struct span *span = selection_span(tl->src, &tl->sel);
+    int source_rows = tl_source_rows(tl, tl->at.body);
+    if (source_rows > 0)
+        tl_draw_source(tl, s, (struct rect){r.row + r.rows - source_rows, r.col, source_rows, r.cols});
+    r.rows -= source_rows;
     struct pane p = {.tl = tl, .s = s, .r = r, .row = r.row + 1};
     char title[512], right[300], name[256];
     if (tl->search) {
@@ -320,10 +324,11 @@ void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
     const char *module = strrchr(f->module, '/');
     name_fit(name, sizeof name, f->name, (size_t)(r.cols > 50 ? r.cols - 40 : 10));
     snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : f->module);
-    const struct source_place *place = source_find(tl->source, f);
-    const char *file = place && place->file ? strrchr(place->file, '/') : NULL;
-    file = file ? file + 1 : place ? place->file : NULL;
-    if (file)
+    const struct source_answer *source = tl_source(tl);
+    const struct source_text *place = source ? &source->function : NULL;
+    const char *file = place && place->path ? strrchr(place->path, '/') : NULL;
+    file = file ? file + 1 : place ? place->path : NULL;
+    if (file && f->kind != FN_PSEUDO)
         snprintf(right, sizeof right, "%.200s:%d   depth %zu", file, place->line, tl->sel.depth);
     else
         snprintf(right, sizeof right, "depth %zu", tl->sel.depth);

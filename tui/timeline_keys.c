@@ -240,7 +240,7 @@ static bool looks(struct timeline *tl, enum action act, const char *arg)
     case ACT_COLOR_BY:
         return color_by(tl, arg);
     case ACT_DETAILS:
-        tl->details = !tl->details;
+        tl_step_details(tl);
         return true;
     case ACT_OPTIONS:
         model_say(tl->m, "c compact: %s   r recursion: %s   C colour by: %s   i details: %s",
@@ -319,22 +319,6 @@ static bool copy(struct timeline *tl)
     return true;
 }
 
-static bool edit_source(struct timeline *tl)
-{
-    const struct span *s = selection_span(tl->src, &tl->sel);
-    if (!s)
-        return true;
-    const struct function *f = functions_get(trace_functions(tl->trace), s->fn);
-    const struct source_place *place = source_find(tl->source, f);
-    if (!place)
-        model_say(tl->m, "the source of %s is still being looked up", f->name);
-    else if (!place->file)
-        model_say(tl->m, "no source line is known for %s (%s)", f->name, f->module);
-    else
-        model_edit_source(tl->m, place->file, place->line);
-    return true;
-}
-
 bool tl_action(struct timeline *tl, enum action act, const char *arg)
 {
     if (!tl->trace)
@@ -378,7 +362,8 @@ bool tl_action(struct timeline *tl, enum action act, const char *arg)
         trace_export_action(tl->export, arg);
         return true;
     case ACT_SOURCE:
-        return edit_source(tl);
+        tl_edit_source(tl, arg);
+        return true;
     default:
         return false;
     }

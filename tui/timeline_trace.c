@@ -169,7 +169,7 @@ static void free_index(struct timeline *tl)
 void tl_free_trace(struct timeline *tl)
 {
     free_index(tl);
-    source_finder_clear(tl->source);
+    source_finder_clear(tl->finder);
     free_threads(tl);
     free(tl->roles);
     tl->roles = NULL;

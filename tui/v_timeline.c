@@ -23,7 +23,7 @@ static void *create(struct model *m)
     tl->m = m;
     tl->details = !m->settings || settings_bool(m->settings, SET_DETAILS);
     tl->stats = trace_stats_new(m->loop, news, m);
-    tl->source = source_finder_new(m->loop, news, m);
+    tl->finder = source_finder_new(m->loop, news, m);
     tl->last_mark = -1;
     tl->export = trace_export_new(m, "json");
     tl->calls_fn = FN_NONE;
@@ -37,7 +37,7 @@ static void destroy(void *view)
     tl_free_trace(tl);
     trace_stats_free(tl->stats);
     trace_export_free(tl->export);
-    source_finder_free(tl->source);
+    source_finder_free(tl->finder);
     vec_free(&tl->lines);
     free(tl);
 }
@@ -99,6 +99,7 @@ static void draw(void *view, struct surface *s, struct rect r)
     }
     if (tl->view.cols != r.cols)
         viewport_set_cols(&tl->view, r.cols);
+    tl->at.body = r.rows;
     int head = tl_head_rows(r), detail = tl_detail_rows(tl, r);
     tl->at.rows = (struct rect){r.row + head, r.col, r.rows - head - detail, r.cols};
     tl->at.visible = tl->at.rows.rows;
