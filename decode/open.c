@@ -56,6 +56,15 @@ static int read_exact(struct open_context *c, struct perf_file *f, struct err *e
     return open_pt(c, f, c->exact, err);
 }
 
+static void note_partial(struct open_context *c, const struct perf_file *f)
+{
+    if (!perf_file_partial(f))
+        return;
+    open_note(c, "partial: %s", perf_file_partial(f));
+    if (!c->partial)
+        c->partial = c->notes.data[c->notes.len - 1];
+}
+
 static int read_perf(struct open_context *c, struct perf_file *f, const char *name, struct err *err)
 {
     if (c->options->branch && perf_file_info(f)->has_auxtrace)
@@ -66,11 +75,7 @@ static int read_perf(struct open_context *c, struct perf_file *f, const char *na
     int rc = open_samples(c, f, err);
     if (rc < 0)
         return rc;
-    if (perf_file_partial(f)) {
-        open_note(c, "partial: %s", perf_file_partial(f));
-        if (!c->partial)
-            c->partial = c->notes.data[c->notes.len - 1];
-    }
+    note_partial(c, f);
     bool samples = false;
     const struct sample_event *e = sample_log_events(c->log);
     for (size_t i = before; i < sample_log_count(c->log) && !samples; i++)
@@ -78,11 +83,13 @@ static int read_perf(struct open_context *c, struct perf_file *f, const char *na
     if (perf_file_info(f)->has_auxtrace) {
         if (samples)
             open_note(c, "%s also holds samples, which are not shown beside its hardware trace", name);
-        return read_exact(c, f, err);
-    }
-    if (!samples)
+        rc = read_exact(c, f, err);
+    } else if (!samples) {
         open_note(c, "%s holds no samples", name);
-    return 0;
+    }
+    perf_file_check(f); /* it was mapped all the time */
+    note_partial(c, f);
+    return rc;
 }
 
 static int read_perf_path(struct open_context *c, const char *path, struct err *err)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/file_guard.h"
 #include "decode/perf_format.h"
 #include "decode/perf_priv.h"
 
@@ -63,7 +64,7 @@ static int read_stream(int fd, const char *name, struct perf_segment *seg, struc
             return err_errno(err, saved, "cannot read %s", name);
         }
         if (n == 0) {
-            *seg = (struct perf_segment){.data = data, .size = len};
+            *seg = (struct perf_segment){.data = data, .size = len, .fd = -1};
             return 0;
         }
         len += (size_t)n;
@@ -81,14 +82,33 @@ static int load(int fd, const char *name, struct perf_segment *seg, struct err *
         return read_stream(fd, name, seg, err);
     if (!S_ISREG(st.st_mode))
         return err_set(err, MTUI_E_INVAL, "%s is neither a file nor a pipe", name);
-    *seg = (struct perf_segment){.size = (size_t)st.st_size, .mapped = true};
+    *seg = (struct perf_segment){
+        .size = (size_t)st.st_size, .mapped = true, .fd = -1, .changed = st.st_mtim};
     if (st.st_size == 0)
         return 0;
+    file_guard_install();
     void *map = mmap(NULL, seg->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)
         return err_errno(err, errno, "cannot map %s", name);
     seg->data = map;
+    seg->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* without it, a change stays unsaid */
     return 0;
+}
+
+void perf_file_check(struct perf_file *f)
+{
+    for (size_t i = 0; i < f->segments.len; i++) {
+        const struct perf_segment *seg = &f->segments.data[i];
+        struct stat st;
+        if (seg->fd < 0 || fstat(seg->fd, &st) < 0)
+            continue;
+        if ((uint64_t)st.st_size < seg->size)
+            perf_file_set_partial(f, "the file was cut while it was read: its last %llu bytes are missing",
+                                  (unsigned long long)(seg->size - (uint64_t)st.st_size));
+        else if (st.st_mtim.tv_sec != seg->changed.tv_sec || st.st_mtim.tv_nsec != seg->changed.tv_nsec)
+            perf_file_set_partial(f, "the file was written to while it was read: what is shown may be a "
+                                     "mixture");
+    }
 }
 
 static void add_segment(struct perf_file *f, struct perf_segment seg)
@@ -390,6 +410,8 @@ void perf_file_close(struct perf_file *f)
             free(data);
         else if (data)
             munmap(data, seg->size);
+        if (seg->fd >= 0)
+            close(seg->fd);
     }
     for (size_t i = 0; i < f->strings.len; i++)
         free(f->strings.data[i]);
@@ -425,13 +447,26 @@ const char *perf_file_partial(const struct perf_file *f)
     return f->partial;
 }
 
+/* Its length was checked when it was indexed, but a file that is written to may say another one now. */
+static bool still_inside(const struct perf_file *f, const uint8_t *p)
+{
+    struct perf_event_header h;
+    memcpy(&h, p, sizeof h);
+    for (size_t i = 0; i < f->segments.len; i++) {
+        const struct perf_segment *seg = &f->segments.data[i];
+        if (p >= seg->data && p < seg->data + seg->size)
+            return h.size >= sizeof h && h.size <= (size_t)(seg->data + seg->size - p);
+    }
+    return true; /* in memory of our own */
+}
+
 int perf_file_next(struct perf_file *f, struct perf_record *rec, struct err *err)
 {
     (void)err;
     while (f->next < f->index.len) {
         const struct perf_index_entry *entry = &f->index.data[f->next++];
         bool carries_time;
-        if (!perf_record_parse(f, entry->rec, rec, &carries_time))
+        if (!still_inside(f, entry->rec) || !perf_record_parse(f, entry->rec, rec, &carries_time))
             continue; /* it parsed when it was indexed: the file changed since */
         rec->has_time = carries_time && rec->time_ns != 0;
         rec->time_ns = entry->time_ns;

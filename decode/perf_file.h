@@ -169,9 +169,8 @@ struct perf_file_info {
 
 /* Opens a file, a directory written by `perf record --kcore` or `--threads` (its "data" and
  * "data.N" inside), or, with perf_file_open_fd, a descriptor that may be a pipe (read to its end; the
- * fd stays the caller's). Reads through the whole file once. A file that was cut while it is open here
- * ends the process with SIGBUS, as with every mapped file: do not open one that is being written.
- * A header whose data size is 0 is "recording not finished properly" and is read to the end of the
+ * fd stays the caller's). Reads through the whole file once. What is cut off a
+ * file while it is open here reads as zeros (core/file_guard.h); perf_file_check tells. A header whose data size is 0 is "recording not finished properly" and is read to the end of the
  * file. */
 int perf_file_open(struct perf_file **out, const char *path, struct err *err);
 int perf_file_open_fd(struct perf_file **out, int fd, const char *name, struct err *err);
@@ -183,6 +182,10 @@ const struct perf_event_info *perf_file_event(const struct perf_file *f, size_t 
 
 /* A sentence about what could not be read, or NULL when all was. */
 const char *perf_file_partial(const struct perf_file *f);
+
+/* Looks whether the file is still as it was when it was opened; if not, perf_file_partial says so from now
+ * on (unless it has something to say already). */
+void perf_file_check(struct perf_file *f);
 
 /* The next record in the order of time (stable: file order among equals; records without a time come
  * with the latest time before them; those that perf made up from /proc at its start, or at the dump of

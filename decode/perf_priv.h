@@ -3,6 +3,7 @@
 #define MTUI_DECODE_PERF_PRIV_H
 
 #include <linux/perf_event.h>
+#include <time.h>
 #include <zstd.h>
 
 #include "core/vec.h"
@@ -16,6 +17,8 @@ struct perf_segment {
     size_t size;
     uint64_t base;   /* of its offsets: files of a directory count one after another */
     bool mapped;     /* munmap, else free */
+    int fd;          /* of the mapped file, to see whether it stays as it is; −1: none */
+    struct timespec changed; /* when it was last written, as it was mapped */
     ZSTD_DStream *zstd; /* of its COMPRESSED records */
     bool zstd_failed;
 };

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/file_guard.h"
 
 static const int fatal[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS};
 
@@ -41,11 +42,16 @@ void term_reset_now(void)
         tcsetattr(reset.in_fd, TCSANOW, &reset.modes);
 }
 
-static void die(int number)
+static void die(int number, siginfo_t *info, void *context)
 {
+    (void)context;
+    if (file_guard_mend(number, info))
+        return;
     term_reset_now();
-    /* SA_RESETHAND put the default action back: the signal ends the process as it would have. */
-    raise(number);
+    struct sigaction sa = {.sa_handler = SIG_DFL};
+    sigemptyset(&sa.sa_mask);
+    sigaction(number, &sa, NULL);
+    raise(number); /* it ends the process as it would have */
 }
 
 /* A stack of its own, so that a stack overflow is survived long enough. */
@@ -55,8 +61,7 @@ static void install_handlers(void)
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     sigaltstack(&alternate, NULL);
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
-        struct sigaction sa = {.sa_handler = die,
-                               .sa_flags = (int)(SA_RESETHAND | SA_NODEFER | SA_ONSTACK)};
+        struct sigaction sa = {.sa_sigaction = die, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
         sigemptyset(&sa.sa_mask);
         sigaction(fatal[i], &sa, NULL);
     }
