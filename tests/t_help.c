@@ -13,6 +13,8 @@
 
 #include "tests/lib_golden.h"
 #include "tests/lib_ui.h"
+#include "tui/glyph.h"
+#include "tui/help_legend.h"
 #include "tui/script.h"
 
 static void help_screen(void **state)
@@ -59,6 +61,28 @@ static void help_is_complete(void **state)
         if (!golden_find(f->s, text))
             fail_msg("%s is not in the help", action_info((enum action)i)->command);
         press(f, "Esc q");
+    }
+}
+
+/* What the picture is made of is explained where it is drawn, in the glyphs of the tier. */
+static void legend(void **state)
+{
+    struct fixture *f = *state;
+    press(f, "4 ?");
+    ui_draw(f->ui, f->s);
+    assert_true(golden_find(f->s, "several calls: Enter zooms in"));
+    press(f, "? 1 ?");
+    ui_draw(f->ui, f->s);
+    assert_false(golden_find(f->s, "several calls: Enter zooms in"));
+    for (int tier = 0; tier < GLYPH_TIERS; tier++) {
+        struct legend_line l;
+        size_t n = 0;
+        for (; help_legend(glyphs_of((enum glyph_tier)tier), n, &l); n++) {
+            assert_true(l.sample[0] && l.text[0] && strlen(l.text) <= 31);
+            for (const char *p = l.sample; tier == GLYPHS_ASCII && *p; p++)
+                assert_true(*p >= ' ' && *p <= '~');
+        }
+        assert_true(n > 10);
     }
 }
 
@@ -138,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         UI_TEST(help_screen),
         UI_TEST(help_is_complete),
+        UI_TEST(legend),
         UI_TEST(scripts),
         UI_TEST(saved_screen),
     };

@@ -224,6 +224,27 @@ static void command_line(void **state)
     assert_int_equal(command(f, "wait text x", &e), MTUI_E_STATE);
 }
 
+/* `set` alone shows every setting with its value, `set NAME` one; neither is an error. */
+static void settings_shown(void **state)
+{
+    struct fixture *f = *state;
+    struct err e;
+    assert_int_equal(command(f, "set refresh 3s", &e), 0);
+    assert_int_equal(command(f, "set", &e), 0);
+    assert_string_equal(ui_screen(f->ui), "help");
+    ui_draw(f->ui, f->s);
+    for (size_t i = 0; i < SET_COUNT; i++)
+        if (!golden_find(f->s, setting_info((enum setting)i)->name))
+            fail_msg("%s is not shown", setting_info((enum setting)i)->name);
+    assert_true(golden_find(f->s, "refresh 3s"));
+    press(f, "q");
+    assert_int_equal(command(f, "set refresh", &e), 0);
+    assert_row(f, 28, " refresh is 3s  (100ms 60s)");
+    assert_int_equal(command(f, "set glyphs", &e), 0);
+    assert_row(f, 28, " glyphs is auto  (auto unicode vga ascii)");
+    assert_int_equal(command(f, "set nothing", &e), MTUI_E_INVAL);
+}
+
 static bool answered;
 static char line_got[32];
 
@@ -299,6 +320,7 @@ int main(void)
         UI_TEST(searches),
         UI_TEST(letters),
         UI_TEST(command_line),
+        UI_TEST(settings_shown),
         UI_TEST(requests),
         UI_TEST(mouse_events),
     };

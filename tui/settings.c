@@ -146,13 +146,8 @@ int settings_set(struct settings *s, enum setting which, const char *value, stru
 
 static int command_set(struct settings *s, const struct conf_words *w, struct err *err)
 {
-    if (w->n < 2) {
-        char all[400] = "";
-        for (size_t i = 0, n = 0; i < SET_COUNT && n < sizeof all; i++)
-            n += (size_t)snprintf(all + n, sizeof all - n, " %s=%s", infos[i].name,
-                                  s->value[i].text);
-        return err_set(err, MTUI_E_INVAL, "settings:%s", all);
-    }
+    if (w->n < 2)
+        return err_set(err, MTUI_E_INVAL, "set takes a name and a value");
     enum setting which = setting_find(w->word[1]);
     if (which == SET_COUNT)
         return err_set(err, MTUI_E_INVAL, "no setting is called '%s'; :set lists them",

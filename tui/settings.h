@@ -74,7 +74,7 @@ uint64_t settings_number(const struct settings *s, enum setting which);
 int settings_set(struct settings *s, enum setting which, const char *value, struct err *err);
 
 /* Runs one of the commands that a config file may hold (set, bind, unbind, theme); 1 when it is none of
- * them. For `set NAME` of anything but a bool, and `set` alone: MTUI_E_INVAL with the value(s). */
+ * them. For `set NAME` of anything but a bool: MTUI_E_INVAL with the value. */
 int settings_command(struct settings *s, struct keymap *km, const struct conf_words *w,
                      struct err *err);
 

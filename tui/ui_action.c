@@ -8,6 +8,7 @@
 #include "tui/bar.h"
 #include "tui/settings.h"
 #include "tui/ui_state.h"
+#include "tui/v_help.h"
 
 #define COMMANDS_DEEP 16 /* a key that is bound to :key of itself must end */
 
@@ -223,6 +224,24 @@ static int change_settings(struct ui *ui, const struct conf_words *w, struct err
     return rc;
 }
 
+/* `set` alone shows all of them, `set NAME` the value of one that cannot be toggled. */
+static bool show_setting(struct ui *ui, const struct conf_words *w)
+{
+    if (w->n == 1) {
+        ui_show_help(ui, true);
+        v_help_show_settings(ui->help);
+        return true;
+    }
+    enum setting which = setting_find(w->word[1]);
+    if (which == SET_COUNT || setting_info(which)->type == SETTING_BOOL)
+        return false;
+    const struct setting_info *info = setting_info(which);
+    const char *value = settings_text(ui->m->settings, which);
+    model_say(ui->m, "%s is %s%s%s%s", info->name, value[0] ? value : "empty",
+              info->limits[0] ? "  (" : "", info->limits, info->limits[0] ? ")" : "");
+    return true;
+}
+
 static int need_args(const struct conf_words *w, size_t n, enum action act, struct err *err)
 {
     if (w->n == n + 1)
@@ -236,6 +255,9 @@ static int own_command(struct ui *ui, enum action act, const struct conf_words *
     int rc;
     switch ((int)act) {
     case ACT_SET:
+        if (w->n <= 2 && show_setting(ui, w))
+            return 0;
+        return change_settings(ui, w, err);
     case ACT_THEME:
     case ACT_BIND:
     case ACT_UNBIND:

@@ -10,6 +10,7 @@
 #include "core/vec.h"
 #include "tui/bar.h"
 #include "tui/glyph.h"
+#include "tui/help_legend.h"
 #include "tui/model.h"
 #include "tui/settings.h"
 
@@ -20,6 +21,7 @@ struct help_line {
     bool heading;
     enum action act; /* ACT_NONE: text only */
     char *keys, *text;
+    uint16_t ink, paper; /* of keys; 0: as keys are drawn */
 };
 
 struct help_section {
@@ -75,6 +77,8 @@ static void help_destroy(void *view)
 }
 
 /* ---- What there is to read ---- */
+
+static const char settings_title[] = "Settings  (:set NAME VALUE)";
 
 static void add_section(struct v_help *v, const char *title, bool folded, bool left)
 {
@@ -134,10 +138,33 @@ static void add_commands(struct v_help *v, const struct keymap *km)
         snprintf(name, sizeof name, ":%s %s", info->command, info->args);
         add_line(v, (enum action)i, name, info->help);
     }
-    add_section(v, "Settings  (:set NAME VALUE)", true, false);
+}
+
+/* Name and value; the words that it may be, where these are few. */
+static void add_settings(struct v_help *v)
+{
+    add_section(v, settings_title, true, false);
     for (size_t i = 0; i < SET_COUNT; i++) {
         const struct setting_info *info = setting_info((enum setting)i);
-        add_line(v, ACT_NONE, info->name, info->help);
+        const char *value = v->m->settings ? settings_text(v->m->settings, (enum setting)i) : info->preset;
+        char line[160], text[160];
+        snprintf(line, sizeof line, "%s %s", info->name, value[0] ? value : "\"\"");
+        if (info->type == SETTING_CHOICE)
+            snprintf(text, sizeof text, "%s: %s", info->help, info->limits);
+        else
+            snprintf(text, sizeof text, "%s", info->help);
+        add_line(v, ACT_NONE, line, text);
+    }
+}
+
+static void add_legend(struct v_help *v)
+{
+    struct legend_line l;
+    add_section(v, "Picture", false, false);
+    for (size_t i = 0; help_legend(v->m->glyphs, i, &l); i++) {
+        add_line(v, ACT_NONE, l.sample, l.text);
+        v->lines.data[v->lines.len - 1].ink = l.ink;
+        v->lines.data[v->lines.len - 1].paper = l.paper;
     }
 }
 
@@ -155,11 +182,14 @@ void v_help_explain(void *view, const struct keymap *km, const struct view_ops *
         add_context(v, km, ctx, false, true);
         shown[ctx] = true;
     }
+    if (shown[CTX_TIMELINE])
+        add_legend(v);
     add_context(v, km, CTX_GLOBAL, false, false);
     add_section(v, "Mouse", false, false);
     for (const struct mouse_help *m = mouse_help_table(); m->gesture; m++)
         add_line(v, ACT_NONE, m->gesture, m->help);
     add_commands(v, km);
+    add_settings(v);
     for (size_t ctx = 0; ctx < CTX_COUNT; ctx++)
         if (!shown[ctx])
             add_context(v, km, (enum context)ctx, true, false);
@@ -217,6 +247,30 @@ static const struct help_line *selected_line(const struct v_help *v)
     return p->lines.len ? &v->lines.data[p->lines.data[p->selected]] : NULL;
 }
 
+/* Selects a line of all, where it stands now, at the top. */
+static void select_line(struct v_help *v, size_t line)
+{
+    for (size_t p = 0; p < v->pane_count; p++)
+        for (size_t i = 0; i < v->panes[p].lines.len; i++)
+            if (v->panes[p].lines.data[i] == line) {
+                v->focus = p;
+                v->panes[p].selected = v->panes[p].top = i;
+            }
+}
+
+void v_help_show_settings(void *view)
+{
+    struct v_help *v = view;
+    size_t heading = 0;
+    v->find[0] = '\0';
+    for (size_t i = 0; i < v->lines.len; i++)
+        if (v->lines.data[i].heading && v->sections.data[v->lines.data[i].section].title == settings_title)
+            heading = i;
+    v->sections.data[v->lines.data[heading].section].folded = false;
+    arrange(v);
+    select_line(v, heading);
+}
+
 static int keys_cols(const struct pane *p)
 {
     return p->r.cols < 60 ? 15 : 22;
@@ -239,6 +293,8 @@ static void draw_line(const struct v_help *v, struct surface *s, const struct pa
         surface_text(s, y, p->r.col + 3, p->r.cols - 3, l->text, SIZE_MAX, style);
         return;
     }
+    if (l->ink && !selected)
+        key_style = (struct style){.ink = l->ink, .paper = l->paper};
     int width = keys_cols(p), need = (int)utf8_cols(l->keys, strlen(l->keys));
     surface_text(s, y, p->r.col + 4, p->r.cols - 5, l->keys, SIZE_MAX, key_style);
     int at = 4 + (need < width ? width : need + 1);
@@ -269,9 +325,12 @@ static void help_draw(void *view, struct surface *s, struct rect r)
         if (v->sections.data[i].left && r.cols >= TWO_PANES_COLS)
             panes = 2;
     if (panes != v->pane_count) {
+        const struct help_line *was = selected_line(v);
         v->pane_count = panes;
         v->focus = 0;
         arrange(v);
+        if (was)
+            select_line(v, (size_t)(was - v->lines.data));
     }
     surface_printf(s, r.row, r.col + 1, r.cols - 1, (struct style){.ink = ROLE_PROMPT},
                    v->find[0] ? "Find: %s" : "%s", v->find[0] ? v->find : "/ finds");
@@ -404,6 +463,8 @@ static void help_status(void *view, char *out, size_t size)
     if (l && !l->heading && l->act)
         snprintf(out, size, "command  :%s %s", action_info(l->act)->command,
                  action_info(l->act)->args);
+    else if (l && !l->heading)
+        snprintf(out, size, "%s", l->text); /* a narrow pane cuts it */
 }
 
 static void help_state(void *view, char *out, size_t size)

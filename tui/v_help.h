@@ -8,5 +8,7 @@ extern const struct view_ops view_help;
 
 /* Puts the sections of that screen first and open (NULL: everywhere), from the keys as bound now. */
 void v_help_explain(void *view, const struct keymap *km, const struct view_ops *screen);
+/* Goes to the settings and their values. */
+void v_help_show_settings(void *view);
 
 #endif
