@@ -72,7 +72,7 @@ uint64_t program_nm(const char *dir, const char *name, const char *symbol)
     char command[4096], line[4096], found[4000];
     uint64_t addr = 0, a;
     char type;
-    snprintf(command, sizeof command, "cd '%s' && nm '%s' 2>/dev/null", dir, name);
+    snprintf(command, sizeof command, "cd '%s' && { nm '%s'; nm -D '%s'; } 2>/dev/null", dir, name, name);
     FILE *f = popen(command, "r");
     assert_non_null(f);
     while (fgets(line, sizeof line, f))

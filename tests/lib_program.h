@@ -19,7 +19,7 @@ bool program_have(const char *tool);
 /* Compiles dir/SOURCE into dir/NAME with cc (c++ for .cc) and these flags; false when that failed. */
 bool program_build(const char *dir, const char *source, const char *name, const char *flags);
 
-/* What nm prints for a symbol of the file; 0 when it has none. */
+/* What nm prints for a symbol of the file (of its dynamic symbols when it is stripped); 0 when it has none. */
 uint64_t program_nm(const char *dir, const char *name, const char *symbol);
 
 /* A running child whose stdout is read and whose stdin, when closed, ends it. */

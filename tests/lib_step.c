@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,104 +13,79 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
 #include "core/elf_file.h"
-#include "core/perf_writer.h"
-#include "core/step_insn.h"
 #include "core/step_recorder.h"
 #include "core/step_sites.h"
 #include "core/vec.h"
 #include "lib_program.h"
+#include "lib_step_maps.h"
 
-const struct step_encoding step_encodings[] = {
-    {.name = "cyc", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true, .ret_compression = true}},
-    {.name = "mtc", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .ret_compression = true}},
-    {.name = "tsc", .packets = {.tsc = true, .ret_compression = true}},
-    {.name = "no-retcomp", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true}},
-    {.name = "long-tnt", .packets = {.tsc = true, .cyc = true, .mtc = true, .mtc_period = 3,
-                                     .ret_compression = true, .long_tnt = true}},
-    {.name = "small-psb", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
-                                      .ret_compression = true, .psb_period = 256}},
-    {.name = "per-cpu", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
-                                    .ret_compression = true}, .per_cpu = true},
-    {.name = "chunked", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
-                                    .ret_compression = true}, .chunk = 4096},
-    {.name = "cut-head", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
-                                     .ret_compression = true, .psb_period = 512}, .cut_head = 777},
-    {.name = "overflow", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
-                                     .ret_compression = true}, .overflow_every = 501},
-    {.name = NULL},
+#define SOON_MS 20000
+
+/* A recorder at work in a process of its own. */
+struct recorder {
+    pid_t pid;
+    int ctl, ack;
+    FILE *says;
 };
 
-/* ---- recording ---- */
-
-static void record(struct step_rec *r, uint64_t offset, unsigned windows)
+static int run_recorder(const struct step_rec *r, const struct step_site *site, int ctl, int ack, int say)
 {
-    int say[2];
-    assert_int_equal(pipe(say), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        struct step_site site = {.path = r->exe, .offset = offset, .is_entry = true};
-        char sites[300];
-        snprintf(sites, sizeof sites, "%s/sites", r->dir);
-        if (step_sites_write(sites, &site, 1, NULL) < 0)
-            _exit(2);
-        struct step_recorder_options o = {.sites = sites, .output = r->data, .one_file = true,
-                                          .ctl_fd = -1, .ack_fd = -1, .say_fd = say[1]};
-        o.tracer.pid = r->pid;
-        o.tracer.at_sites = true;
-        o.tracer.budget = 200000;
-        o.tracer.encoding = pt_encode_options_default();
-        o.tracer.truth = fopen(r->truth, "w");
-        struct err err = {0};
-        int rc = step_recorder_run(&o, &err);
-        fclose(o.tracer.truth);
-        if (rc < 0)
-            fprintf(stderr, "%s\n", err.text);
-        _exit(rc < 0);
-    }
-    close(say[1]);
-    FILE *f = fdopen(say[0], "r");
-    char line[512];
-    for (unsigned n = 0; n < windows && fgets(line, sizeof line, f);)
-        n += strstr(line, "ended: ") != NULL;
-    kill(child, SIGTERM);
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    fclose(f);
+    char sites[300];
+    struct err err = {0};
+    snprintf(sites, sizeof sites, "%s/sites", r->dir);
+    if (step_sites_write(sites, site, 1, NULL) < 0)
+        return 2;
+    struct step_recorder_options o = {.sites = sites, .output = r->data, .one_file = true,
+                                      .ctl_fd = ctl, .ack_fd = ack, .say_fd = say};
+    o.tracer.pid = r->pid;
+    o.tracer.at_sites = true;
+    o.tracer.budget = STEP_BUDGET;
+    o.tracer.encoding = pt_encode_options_default();
+    o.tracer.truth = fopen(r->truth, "w");
+    int rc = step_recorder_run(&o, &err);
+    fclose(o.tracer.truth);
+    if (rc < 0)
+        fprintf(stderr, "%s\n", err.text);
+    return rc < 0;
 }
 
-static void keep_code(struct step_rec *r)
+/* Returns once the site is armed. */
+static struct recorder start_recorder(const struct step_rec *r, const struct step_site *site)
 {
-    char path[64], line[1024];
-    VEC(struct step_code_map) maps = {0};
-    snprintf(path, sizeof path, "/proc/%d/mem", (int)r->pid);
-    int mem = open(path, O_RDONLY | O_CLOEXEC);
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)r->pid);
-    FILE *f = fopen(path, "r");
-    assert_true(mem >= 0 && f);
-    while (fgets(line, sizeof line, f)) {
-        struct step_code_map m = {0};
-        uint64_t end;
-        char prot[8], name[512] = "";
-        int n = sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %511[^\n]",
-                       &m.start, &end, prot, &m.pgoff, &m.major, &m.minor, &m.ino, name);
-        if (n < 7 || prot[2] != 'x' || strcmp(name, "[vsyscall]") == 0)
-            continue;
-        m.len = end - m.start;
-        snprintf(m.path, sizeof m.path, "%s", *name ? name : "//anon");
-        m.bytes = xmalloc((size_t)m.len);
-        if (pread(mem, m.bytes, (size_t)m.len, (off_t)m.start) == (ssize_t)m.len)
-            vec_push(&maps, m);
-        else
-            free(m.bytes);
+    int say[2], ctl[2], ack[2];
+    struct recorder rec;
+    char got[8];
+    assert_true(pipe(say) == 0 && pipe(ctl) == 0 && pipe(ack) == 0);
+    fflush(NULL);
+    rec.pid = fork();
+    if (rec.pid == 0) {
+        close(ctl[1]);
+        _exit(run_recorder(r, site, ctl[0], ack[1], say[1]));
     }
-    fclose(f);
-    close(mem);
-    r->maps = maps.data;
-    r->n_maps = maps.len;
+    close(say[1]);
+    close(ctl[0]);
+    close(ack[1]);
+    rec.ctl = ctl[1];
+    rec.ack = ack[0];
+    rec.says = fdopen(say[0], "r");
+    assert_int_equal(write(rec.ctl, "enable\n", 7), 7);
+    struct pollfd answer = {rec.ack, POLLIN, 0};
+    assert_int_equal(poll(&answer, 1, SOON_MS), 1);
+    assert_true(read(rec.ack, got, sizeof got) > 0);
+    return rec;
+}
+
+static void stop_recorder(struct recorder *rec)
+{
+    int status;
+    kill(rec->pid, SIGTERM);
+    assert_int_equal(waitpid(rec->pid, &status, 0), rec->pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    fclose(rec->says);
+    close(rec->ctl);
+    close(rec->ack);
 }
 
 static void read_truth(struct step_rec *r)
@@ -143,284 +118,69 @@ static void keep_windows(struct step_rec *r, unsigned windows)
     assert_true(n >= windows);
 }
 
+static uint64_t site_offset(const char *path, const char *function)
+{
+    struct elf_file *f;
+    uint64_t offset, vaddr;
+    assert_int_equal(elf_file_open_path(path, &f, NULL), 0);
+    vaddr = function ? program_nm("/", path, function) : elf_file_entry(f);
+    if (!vaddr || !elf_file_vaddr_to_offset(f, vaddr, &offset))
+        fail_msg("%s has no %s", path, function ? function : "entry");
+    elf_file_free(f);
+    return offset;
+}
+
+static void build(const struct step_rec *r, const struct step_program *p)
+{
+    const char *name = p->source_name ? p->source_name : "t.c";
+    if (p->source)
+        program_write(r->dir, name, p->source);
+    if (p->source && !strstr(name, ".py"))
+        assert_true(program_build(r->dir, name, "t", p->flags));
+    if (p->prepare)
+        assert_true(program_shell(r->dir, "%s", p->prepare));
+}
+
+void step_rec_program(struct step_rec *r, const struct step_program *p, unsigned windows)
+{
+    struct program running;
+    char line[512];
+    memset(r, 0, sizeof *r);
+    r->dir = program_mkdir();
+    build(r, p);
+    snprintf(r->exe, sizeof r->exe, p->file ? "%s" : "%s/t", p->file ? p->file : r->dir);
+    snprintf(r->data, sizeof r->data, "%s/perf.data", r->dir);
+    snprintf(r->truth, sizeof r->truth, "%s/truth", r->dir);
+    struct step_site site = {.path = r->exe, .is_entry = p->function != NULL};
+    site.offset = site_offset(r->exe, p->function);
+    program_start(&running, r->dir, p->command ? p->command : "./t");
+    r->pid = running.pid;
+    struct recorder rec = start_recorder(r, &site);
+    if (!p->function) /* it waits to become the file's program */
+        assert_int_equal(write(running.in, "\n", 1), 1);
+    for (unsigned n = 0; n < windows && fgets(line, sizeof line, rec.says);)
+        n += strstr(line, "ended: ") != NULL;
+    stop_recorder(&rec);
+    read_truth(r);
+    keep_windows(r, windows);
+    step_maps_read(r);
+    close(running.in);
+    running.in = -1;
+    program_end(&running);
+}
+
 void step_rec_make(struct step_rec *r, const char *source, bool cxx, const char *flags,
                    const char *function, unsigned windows)
 {
-    struct program p;
-    struct elf_file *f;
-    uint64_t offset;
-    const char *file = cxx ? "t.cc" : "t.c";
-    memset(r, 0, sizeof *r);
-    r->dir = program_mkdir();
-    program_write(r->dir, file, source);
-    assert_true(program_build(r->dir, file, "t", flags));
-    snprintf(r->exe, sizeof r->exe, "%s/t", r->dir);
-    snprintf(r->data, sizeof r->data, "%s/perf.data", r->dir);
-    snprintf(r->truth, sizeof r->truth, "%s/truth", r->dir);
-    assert_int_equal(elf_file_open_path(r->exe, &f, NULL), 0);
-    assert_true(elf_file_vaddr_to_offset(f, program_nm(r->dir, "t", function), &offset));
-    elf_file_free(f);
-    program_start(&p, r->dir, "./t");
-    r->pid = p.pid;
-    record(r, offset, windows);
-    keep_code(r);
-    read_truth(r);
-    keep_windows(r, windows);
-    close(p.in);
-    p.in = -1;
-    program_end(&p);
+    struct step_program p = {.source = source, .flags = flags, .function = function};
+    p.source_name = cxx ? "t.cc" : NULL;
+    step_rec_program(r, &p, windows);
 }
 
 void step_rec_free(struct step_rec *r)
 {
-    for (size_t i = 0; i < r->n_maps; i++)
-        free(r->maps[i].bytes);
-    free(r->maps);
+    step_maps_free(r);
     free(r->branches);
     program_rmdir(r->dir);
     memset(r, 0, sizeof *r);
-}
-
-/* ---- encoding again ---- */
-
-struct stream {
-    pid_t tid;
-    VEC(uint8_t) bytes;
-};
-
-static void append(void *arg, const uint8_t *bytes, size_t len, bool sync)
-{
-    struct stream *s = arg;
-    (void)sync;
-    for (size_t i = 0; i < len; i++)
-        vec_push(&s->bytes, bytes[i]);
-}
-
-static struct step_insn insn_at(const struct step_rec *r, uint64_t ip)
-{
-    for (size_t i = 0; i < r->n_maps; i++) {
-        const struct step_code_map *m = &r->maps[i];
-        if (ip >= m->start && ip < m->start + m->len)
-            return step_insn_decode(m->bytes + (ip - m->start), (size_t)(m->start + m->len - ip), ip);
-    }
-    return (struct step_insn){.kind = STEP_BAD};
-}
-
-/* Where the flow stands while it is told to an encoder. */
-struct teller {
-    const struct step_rec *rec;
-    const struct step_encoding *how;
-    pt_encode *enc;
-    uint64_t ip, clock, shift; /* shift: of the clock, for repetitions */
-    unsigned conditionals;
-};
-
-static void conditional(struct teller *t, bool taken, uint64_t to)
-{
-    pt_encode_conditional(t->enc, taken, t->clock);
-    if (t->how->overflow_every && ++t->conditionals % t->how->overflow_every == 0)
-        pt_encode_overflow(t->enc, to, t->clock);
-}
-
-/* Along the code to the branch b; conditionals on the way were not taken. */
-static void go_to(struct teller *t, const struct step_branch *b)
-{
-    uint64_t until = b->clock + t->shift;
-    for (unsigned i = 0; t->ip != b->from; i++) {
-        struct step_insn insn = insn_at(t->rec, t->ip);
-        if (i > 100000 || (insn.kind != STEP_PLAIN && insn.kind != STEP_CONDITIONAL))
-            fail_msg("the truth does not go from %" PRIx64 " to %" PRIx64, t->ip, b->from);
-        pt_encode_tick(t->enc, t->ip, t->clock);
-        if (t->clock + 1 < until)
-            t->clock++;
-        t->ip += insn.len;
-        if (insn.kind == STEP_CONDITIONAL)
-            conditional(t, false, t->ip);
-    }
-    pt_encode_tick(t->enc, t->ip, t->clock);
-    t->clock = until;
-}
-
-static void tell(struct teller *t, const struct step_branch *b)
-{
-    if (strcmp(b->kind, "begin") == 0) {
-        t->clock = b->clock + t->shift;
-        pt_encode_begin(t->enc, b->to, t->clock);
-        t->ip = b->to;
-        return;
-    }
-    go_to(t, b);
-    struct step_insn insn = insn_at(t->rec, b->from);
-    if (strcmp(b->kind, "async") == 0)
-        pt_encode_end_at(t->enc, b->from, t->clock);
-    else if (strcmp(b->kind, "syscall") == 0)
-        pt_encode_end(t->enc, t->clock);
-    else if (insn.kind == STEP_CONDITIONAL)
-        conditional(t, true, b->to);
-    else if (insn.kind == STEP_CALL)
-        pt_encode_direct_call(t->enc, b->from + insn.len, b->to, t->clock);
-    else if (insn.kind == STEP_CALL_INDIRECT)
-        pt_encode_indirect_call(t->enc, b->from + insn.len, b->to, t->clock);
-    else if (insn.kind == STEP_JUMP_INDIRECT)
-        pt_encode_indirect_jump(t->enc, b->to, t->clock);
-    else if (insn.kind == STEP_RETURN)
-        pt_encode_return(t->enc, b->to, t->clock);
-    t->ip = b->to;
-}
-
-static void cut_head(struct stream *s, size_t bytes)
-{
-    assert_true(s->bytes.len > bytes);
-    s->bytes.len -= bytes;
-    memmove(s->bytes.data, s->bytes.data + bytes, s->bytes.len);
-}
-
-static uint64_t length(const struct step_rec *r)
-{
-    return r->branches[r->n_branches - 1].clock - r->branches[0].clock + 100;
-}
-
-static void encode_thread(const struct step_rec *r, const struct step_encoding *how, struct stream *s)
-{
-    struct teller t = {.rec = r, .how = how};
-    t.enc = pt_encode_new(&how->packets, append, s);
-    for (unsigned k = 0; k < (how->repeat ? how->repeat : 1); k++) {
-        t.shift = k * length(r);
-        for (size_t i = 0; i < r->n_branches; i++)
-            if (r->branches[i].tid == s->tid)
-                tell(&t, &r->branches[i]);
-    }
-    pt_encode_flush(t.enc, t.clock);
-    assert_int_equal(pt_encode_status(t.enc, NULL), 0);
-    pt_encode_free(t.enc);
-    if (how->cut_head)
-        cut_head(s, how->cut_head);
-}
-
-static void write_sideband(const struct step_rec *r, struct perf_writer *w, struct perf_writer_id id)
-{
-    perf_writer_comm(w, id, "t", false);
-    for (size_t i = 0; i < r->n_maps; i++) {
-        const struct step_code_map *m = &r->maps[i];
-        struct perf_writer_mapping map = {.start = m->start, .len = m->len, .pgoff = m->pgoff,
-                                          .ino = m->ino, .major = m->major, .minor = m->minor,
-                                          .prot = 5, .flags = 2, .path = m->path};
-        perf_writer_mmap(w, id, &map);
-    }
-}
-
-static void write_stream(struct perf_writer *w, struct perf_writer_id id, uint32_t idx,
-                         const struct stream *s, size_t chunk)
-{
-    size_t step = chunk ? chunk : s->bytes.len;
-    for (size_t at = 0; at < s->bytes.len; at += step)
-        perf_writer_auxtrace(w, id, idx, at, s->bytes.data + at,
-                             s->bytes.len - at < step ? s->bytes.len - at : step);
-}
-
-static void write_threads(const struct step_rec *r, const struct step_encoding *e, struct perf_writer *w,
-                          struct perf_writer_id id)
-{
-    VEC(struct stream) streams = {0};
-    for (size_t i = 0; i < r->n_branches; i++) {
-        size_t k = 0;
-        while (k < streams.len && streams.data[k].tid != r->branches[i].tid)
-            k++;
-        if (k == streams.len)
-            vec_push(&streams, ((struct stream){.tid = r->branches[i].tid}));
-    }
-    for (size_t i = 0; i < streams.len; i++) {
-        struct stream *s = &streams.data[i];
-        encode_thread(r, e, s);
-        id.tid = s->tid;
-        id.cpu = -1;
-        perf_writer_itrace_start(w, id);
-        write_stream(w, id, (uint32_t)i, s, e->chunk);
-        vec_free(&s->bytes);
-    }
-    vec_free(&streams);
-}
-
-/* Two threads on two CPUs: the recorded one, and later another with the same flow. Where tracing begins
- * anew the thread comes up on the other CPU. */
-static void write_cpus(const struct step_rec *r, const struct step_encoding *e, struct perf_writer *w,
-                       struct perf_writer_id id)
-{
-    struct stream streams[2] = {{0}};
-    struct teller tellers[2] = {{.rec = r, .how = e}, {.rec = r, .how = e}};
-    pid_t tid = r->branches[0].tid;
-    uint64_t moving = 0; /* time that the moves have taken */
-    for (int k = 0; k < 2; k++)
-        tellers[k].enc = pt_encode_new(&e->packets, append, &streams[k]);
-    for (int half = 0, cpu = 0; half < 2; half++) {
-        id.tid = tid + half;
-        for (size_t i = 0; i < r->n_branches; i++) {
-            const struct step_branch *b = &r->branches[i];
-            if (b->tid != tid)
-                continue;
-            moving += strcmp(b->kind, "begin") == 0 ? 50 : 0;
-            uint64_t shift = (uint64_t)half * length(r) + moving;
-            if (strcmp(b->kind, "begin") == 0) {
-                cpu ^= i > 0;
-                id.cpu = cpu;
-                id.time_ns = b->clock + shift;
-                perf_writer_switch(w, id, false);
-            }
-            tellers[cpu].shift = shift;
-            tell(&tellers[cpu], b);
-            if (strcmp(b->kind, "syscall") == 0 || strcmp(b->kind, "async") == 0) {
-                id.time_ns = b->clock + shift;
-                perf_writer_switch(w, id, true);
-            }
-        }
-    }
-    for (int k = 0; k < 2; k++) {
-        pt_encode_flush(tellers[k].enc, tellers[k].clock);
-        assert_int_equal(pt_encode_status(tellers[k].enc, NULL), 0);
-        pt_encode_free(tellers[k].enc);
-        id.cpu = k;
-        write_stream(w, id, (uint32_t)k, &streams[k], e->chunk);
-        vec_free(&streams[k].bytes);
-    }
-}
-
-void step_rec_encode(const struct step_rec *r, const struct step_encoding *e, const char *path)
-{
-    struct perf_writer *w;
-    struct perf_writer_options o = {.encoding = e->packets, .per_cpu = e->per_cpu};
-    struct perf_writer_id id = {.pid = r->pid, .tid = r->pid, .cpu = 0, .time_ns = r->branches[0].clock - 10};
-    unlink(path);
-    assert_int_equal(perf_writer_open(&w, path, &o, NULL), 0);
-    write_sideband(r, w, id);
-    if (e->per_cpu) {
-        struct perf_writer_id other = id;
-        other.tid++;
-        perf_writer_fork(w, other, r->pid, r->pid);
-        write_cpus(r, e, w, id);
-    } else {
-        write_threads(r, e, w, id);
-    }
-    assert_int_equal(perf_writer_close(w, NULL), 0);
-}
-
-uint8_t *step_rec_packets(const struct step_rec *r, const struct step_encoding *e, size_t *len)
-{
-    struct stream s = {.tid = r->branches[0].tid};
-    encode_thread(r, e, &s);
-    *len = s.bytes.len;
-    return s.bytes.data;
-}
-
-size_t step_rec_code(const struct step_rec *r, uint64_t ip, uint8_t *out, size_t n)
-{
-    for (size_t i = 0; i < r->n_maps; i++) {
-        const struct step_code_map *m = &r->maps[i];
-        if (ip < m->start || ip >= m->start + m->len)
-            continue;
-        if (n > m->start + m->len - ip)
-            n = (size_t)(m->start + m->len - ip);
-        memcpy(out, m->bytes + (ip - m->start), n);
-        return n;
-    }
-    return 0;
 }

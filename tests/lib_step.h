@@ -1,5 +1,5 @@
-/* Recordings of small programs made by single-stepping, with the truth beside them, and the same flow
- * encoded again in other ways: other packets, other buffers, losses. Every failure fails the test. */
+/* Recordings of programs made by single-stepping, with the truth beside them, and the same flow encoded
+ * again in other ways: other packets, other buffers, losses. Every failure fails the test. */
 #ifndef MTUI_TESTS_LIB_STEP_H
 #define MTUI_TESTS_LIB_STEP_H
 
@@ -10,6 +10,8 @@
 
 #include "core/pt_encode.h"
 
+#define STEP_BUDGET 200000 /* instructions a window */
+
 /* A line of the truth. */
 struct step_branch {
     uint64_t clock, from, to, sp;
@@ -17,11 +19,13 @@ struct step_branch {
     char kind[12]; /* jump cond call return syscall begin async */
 };
 
+/* Code that was mapped at a time. */
 struct step_code_map {
+    uint64_t clock; /* from then on */
     uint64_t start, len, pgoff, ino;
     unsigned major, minor;
     char path[512];
-    uint8_t *bytes;
+    uint8_t *bytes; /* len */
 };
 
 struct step_rec {
@@ -30,7 +34,7 @@ struct step_rec {
     char exe[256], data[256], truth[256]; /* data: as the recorder wrote it */
     struct step_branch *branches;
     size_t n_branches;
-    struct step_code_map *maps;
+    struct step_code_map *maps; /* in the order of time */
     size_t n_maps;
 };
 
@@ -41,10 +45,30 @@ struct step_rec {
     "int main(void) { struct pollfd p = {0, POLLIN, 0}; puts(\"ready\"); fflush(stdout);\n"        \
     "  while (poll(&p, 1, 1) == 0) { " call "; } return 0; }\n"
 
+/* What to step. */
+struct step_program {
+    const char *name;
+    const char *source_name; /* t.c when NULL; what ends in .py is not compiled */
+    const char *source;      /* compiled to DIR/t; NULL: none */
+    const char *flags;
+    const char *prepare;   /* a shell command, run in DIR once t is built; NULL: none */
+    const char *command;   /* run in DIR; says "ready", is told a line, and ends when its stdin does.
+                              NULL: ./t */
+    const char *file;      /* where the function is; NULL: DIR/t */
+    const char *function;  /* each call of it is a window; NULL: one from the entry of file on */
+};
+
+/* Steps `windows` calls of the program's function. */
+void step_rec_program(struct step_rec *r, const struct step_program *p, unsigned windows);
 /* Compiles source (C, or C++ when cxx) with flags, runs it, steps `windows` calls of function. */
 void step_rec_make(struct step_rec *r, const char *source, bool cxx, const char *flags,
                    const char *function, unsigned windows);
 void step_rec_free(struct step_rec *r);
+
+/* The code at ip at a time; NULL: none. */
+const struct step_code_map *step_rec_map(const struct step_rec *r, uint64_t ip, uint64_t clock);
+/* Copies code as it was at the end, for struct pt_code. */
+size_t step_rec_code(const struct step_rec *r, uint64_t ip, uint8_t *out, size_t n);
 
 /* How to encode it. */
 struct step_encoding {
@@ -63,8 +87,6 @@ void step_rec_encode(const struct step_rec *r, const struct step_encoding *e, co
 
 /* Only the packets of the recorded thread; the caller frees. */
 uint8_t *step_rec_packets(const struct step_rec *r, const struct step_encoding *e, size_t *len);
-/* Copies code, for struct pt_code. */
-size_t step_rec_code(const struct step_rec *r, uint64_t ip, uint8_t *out, size_t n);
 
 /* Encodings that differ in every way; ended by one without a name. */
 extern const struct step_encoding step_encodings[];

@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include "lib_step.h"
-
 #define NI "#define NI __attribute__((noinline, noclone))\n"
 #define LEAF "NI int leaf(int x) { __asm__ volatile(\"\"); return x * 3 + 1; }\n"
 
@@ -78,17 +76,69 @@ static const char libraries[] =
     "  memset(p, 1, 100); strcpy(a, \"hello\"); int n = format(a, x) + (int)strlen(a) + (int)strtol(\"12\", 0, 10);\n"
     "  free(p); getuid(); return leaf(n); }\n" STEP_MAIN("work(3)");
 
+/* Two libraries in turn at one address, and one of them again at another. */
+static const char library[] =
+    "#include <dlfcn.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n" NI LEAF "static void *hole;\n"
+    "NI int use(const char *file, const char *name, int x) { void *l = dlopen(file, RTLD_NOW);\n"
+    "  if (!l) abort(); int (*f)(int) = (int (*)(int))dlsym(l, name); int r = f(leaf(x));\n"
+    "  hole = (void *)((unsigned long)f & ~4095ul); dlclose(l); return r; }\n"
+    "NI void occupy(void *at) { mmap(at, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0); }\n"
+    "NI int work(int x) { int s = use(\"./one.so\", \"first\", x) + use(\"./two.so\", \"second\", x);\n"
+    "  void *at = hole; occupy(at); s += use(\"./one.so\", \"first\", x); munmap(at, 4096); return s; }\n"
+    STEP_MAIN("work(3)");
+#define MAKE_LIBRARIES                                                                             \
+    "for l in 'one first 3 deep' 'two second 7 wide'; do set -- $l; echo \"int $4(int n) "         \
+    "{ return n > 0 ? $4(n - 1) + $3 : n; } int $2(int x) { return $4(x % $3) * $3; }\" >$1.c && " \
+    "cc -O1 -fno-inline -shared -fPIC -nostdlib -o $1.so $1.c || exit 1; done"
+
+/* Each exec of the compiled code is a call of PyEval_EvalCode. */
+static const char script[] =
+    "import os, time\n"
+    "code = compile(\"\"\"\n"
+    "class Shape:\n"
+    "    def area(self): return 1\n"
+    "class Square(Shape):\n"
+    "    def __init__(self, n): self.n = n\n"
+    "    def area(self): return super().area() * self.n ** 2\n"
+    "def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
+    "def numbers(n):\n"
+    "    for i in range(n): yield i * 3 % 7\n"
+    "def careful(n):\n"
+    "    try: return 10 // n\n"
+    "    except ZeroDivisionError: return -1\n"
+    "text = ','.join(str(x) for x in sorted(numbers(9), key=lambda x: -x))\n"
+    "total = fib(6) + sum(Square(i).area() for i in range(4)) + careful(0) + careful(3)\n"
+    "\"\"\", 'code', 'exec')\n"
+    "os.set_blocking(0, False)\n"
+    "print('ready', flush=True)\n"
+    "while True:\n"
+    "    exec(code, {})\n"
+    "    time.sleep(0.001)\n"
+    "    try:\n"
+    "        if os.read(0, 1) == b'': break\n"
+    "    except BlockingIOError: pass\n";
+
 const struct step_program step_programs[] = {
-    {"calls", calls, "-O1 -g", false},
-    {"tail calls", tails, "-O2 -g", false},
-    {"longjmp", jumps, "-O1 -g", false},
-    {"exceptions", throws, "-O1 -g", true},
-    {"signals", signals, "-O1 -g", false},
-    {"fibres", fibres, "-O1 -g", false},
-    {"retpolines", tails, "-O2 -g -mindirect-branch=thunk -fcf-protection=none", false},
-    {"libraries", libraries, "-O1 -g", false},
-    {"libraries, old PLT", libraries, "-O1 -g -Wl,-z,lazy -fcf-protection=none", false},
-    {"static", calls, "-O1 -g -static", false},
-    {"stripped", calls, "-O2 -Wl,-E -rdynamic", false},
-    {NULL, NULL, NULL, false},
+    {.name = "calls", .source = calls, .flags = "-O1 -g", .function = "work"},
+    {.name = "tail calls", .source = tails, .flags = "-O2 -g", .function = "work"},
+    {.name = "longjmp", .source = jumps, .flags = "-O1 -g", .function = "work"},
+    {.name = "exceptions", .source_name = "t.cc", .source = throws, .flags = "-O1 -g", .function = "work"},
+    {.name = "signals", .source = signals, .flags = "-O1 -g", .function = "work"},
+    {.name = "fibres", .source = fibres, .flags = "-O1 -g", .function = "work"},
+    {.name = "retpolines", .source = tails, .function = "work",
+     .flags = "-O2 -g -mindirect-branch=thunk -fcf-protection=none"},
+    {.name = "libraries", .source = libraries, .flags = "-O1 -g", .function = "work"},
+    {.name = "libraries, old PLT", .source = libraries, .function = "work",
+     .flags = "-O1 -g -Wl,-z,lazy -fcf-protection=none"},
+    {.name = "static", .source = calls, .flags = "-O1 -g -static", .function = "work"},
+    {.name = "dlopen", .source = library, .flags = "-O1 -g", .prepare = MAKE_LIBRARIES, .function = "work"},
+    {.name = "stripped", .source = calls, .flags = "-O1 -Wl,--export-dynamic-symbol=work",
+     .prepare = "strip t", .function = "work"},
+    {.name = "ls", .prepare = "mkdir d && touch d/a d/b d/cc && ln -s a d/l", .file = "/bin/ls",
+     .command = "sh -c 'echo ready; read x; LC_ALL=C exec /bin/ls -l d'"},
+    {.name = "gzip", .prepare = "seq 1 300 >numbers", .file = "/bin/gzip",
+     .command = "sh -c 'echo ready; read x; exec /bin/gzip -c numbers'"},
+    {.name = "python3", .source_name = "t.py", .source = script, .command = "/usr/bin/python3 -E -S t.py",
+     .file = "/usr/bin/python3", .function = "PyEval_EvalCode"},
+    {.name = NULL},
 };

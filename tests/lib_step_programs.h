@@ -1,13 +1,8 @@
-/* Small programs with the kinds of flow that stacks get wrong, for lib_step.h: each has a function `work`. */
+/* Programs with every kind of flow that decoders and stacks get wrong, to be stepped. */
 #ifndef MTUI_TESTS_LIB_STEP_PROGRAMS_H
 #define MTUI_TESTS_LIB_STEP_PROGRAMS_H
 
-#include <stdbool.h>
-
-struct step_program {
-    const char *name, *source, *flags;
-    bool cxx;
-};
+#include "lib_step.h"
 
 /* Ended by one without a name. */
 extern const struct step_program step_programs[];

@@ -138,15 +138,21 @@ static bool for_every_program(const struct step_encoding *e)
            strcmp(e->name, "overflow") == 0;
 }
 
+/* Without any packet of time between two PSB+ nobody knows which of two libraries at one address it was. */
+static bool untimely(const struct step_program *p, const struct step_encoding *e)
+{
+    return strcmp(p->name, "dlopen") == 0 && !e->packets.mtc && !e->packets.cyc;
+}
+
 static void branches_are_perfs_and_the_truth(void **state)
 {
     (void)state;
     for (const struct step_program *p = step_programs; p->name; p++) {
         struct step_rec r;
-        step_rec_make(&r, p->source, p->cxx, p->flags, "work", p == step_programs ? 2 : 1);
+        step_rec_program(&r, p, p == step_programs ? 2 : 1);
         char *truth = true_branches(&r);
         for (const struct step_encoding *e = step_encodings; e->name; e++)
-            if (p == step_programs || for_every_program(e))
+            if ((p == step_programs || for_every_program(e)) && !untimely(p, e))
                 compare(&r, p->name, e, truth);
         free(truth);
         step_rec_free(&r);

@@ -1,0 +1,261 @@
+#include "lib_step.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/perf_writer.h"
+#include "core/step_insn.h"
+#include "core/vec.h"
+
+const struct step_encoding step_encodings[] = {
+    {.name = "cyc", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true, .ret_compression = true}},
+    {.name = "mtc", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .ret_compression = true}},
+    {.name = "tsc", .packets = {.tsc = true, .ret_compression = true}},
+    {.name = "no-retcomp", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true}},
+    {.name = "long-tnt", .packets = {.tsc = true, .cyc = true, .mtc = true, .mtc_period = 3,
+                                     .ret_compression = true, .long_tnt = true}},
+    {.name = "small-psb", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                      .ret_compression = true, .psb_period = 256}},
+    {.name = "per-cpu", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                    .ret_compression = true}, .per_cpu = true},
+    {.name = "chunked", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                    .ret_compression = true}, .chunk = 4096},
+    {.name = "cut-head", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                     .ret_compression = true, .psb_period = 512}, .cut_head = 777},
+    {.name = "overflow", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                     .ret_compression = true}, .overflow_every = 501},
+    {.name = NULL},
+};
+
+struct stream {
+    pid_t tid;
+    VEC(uint8_t) bytes;
+};
+
+static void append(void *arg, const uint8_t *bytes, size_t len, bool sync)
+{
+    struct stream *s = arg;
+    (void)sync;
+    for (size_t i = 0; i < len; i++)
+        vec_push(&s->bytes, bytes[i]);
+}
+
+static struct step_insn insn_at(const struct step_rec *r, uint64_t ip, uint64_t clock)
+{
+    const struct step_code_map *m = step_rec_map(r, ip, clock);
+    return m ? step_insn_decode(m->bytes + (ip - m->start), (size_t)(m->start + m->len - ip), ip)
+             : (struct step_insn){.kind = STEP_BAD};
+}
+
+/* Where the flow stands while it is told to an encoder. */
+struct teller {
+    const struct step_rec *rec;
+    const struct step_encoding *how;
+    pt_encode *enc;
+    uint64_t ip, clock, shift; /* shift: of the clock, for repetitions */
+    unsigned conditionals;
+};
+
+static void conditional(struct teller *t, bool taken, uint64_t to)
+{
+    pt_encode_conditional(t->enc, taken, t->clock);
+    if (t->how->overflow_every && ++t->conditionals % t->how->overflow_every == 0)
+        pt_encode_overflow(t->enc, to, t->clock);
+}
+
+/* Along the code to the branch b; conditionals on the way were not taken. */
+static void go_to(struct teller *t, const struct step_branch *b)
+{
+    uint64_t until = b->clock + t->shift;
+    for (unsigned i = 0; t->ip != b->from; i++) {
+        struct step_insn insn = insn_at(t->rec, t->ip, b->clock);
+        if (i > 100000 || (insn.kind != STEP_PLAIN && insn.kind != STEP_CONDITIONAL))
+            fail_msg("the truth does not go from %" PRIx64 " to %" PRIx64, t->ip, b->from);
+        pt_encode_tick(t->enc, t->ip, t->clock);
+        if (t->clock + 1 < until)
+            t->clock++;
+        t->ip += insn.len;
+        if (insn.kind == STEP_CONDITIONAL)
+            conditional(t, false, t->ip);
+    }
+    pt_encode_tick(t->enc, t->ip, t->clock);
+    t->clock = until;
+}
+
+static void tell(struct teller *t, const struct step_branch *b)
+{
+    if (strcmp(b->kind, "begin") == 0) {
+        t->clock = b->clock + t->shift;
+        pt_encode_begin(t->enc, b->to, t->clock);
+        t->ip = b->to;
+        return;
+    }
+    go_to(t, b);
+    struct step_insn insn = insn_at(t->rec, b->from, b->clock);
+    if (strcmp(b->kind, "async") == 0)
+        pt_encode_end_at(t->enc, b->from, t->clock);
+    else if (strcmp(b->kind, "syscall") == 0)
+        pt_encode_end(t->enc, t->clock);
+    else if (insn.kind == STEP_CONDITIONAL)
+        conditional(t, true, b->to);
+    else if (insn.kind == STEP_CALL)
+        pt_encode_direct_call(t->enc, b->from + insn.len, b->to, t->clock);
+    else if (insn.kind == STEP_CALL_INDIRECT)
+        pt_encode_indirect_call(t->enc, b->from + insn.len, b->to, t->clock);
+    else if (insn.kind == STEP_JUMP_INDIRECT)
+        pt_encode_indirect_jump(t->enc, b->to, t->clock);
+    else if (insn.kind == STEP_RETURN)
+        pt_encode_return(t->enc, b->to, t->clock);
+    t->ip = b->to;
+}
+
+static void cut_head(struct stream *s, size_t bytes)
+{
+    assert_true(s->bytes.len > bytes);
+    s->bytes.len -= bytes;
+    memmove(s->bytes.data, s->bytes.data + bytes, s->bytes.len);
+}
+
+static uint64_t length(const struct step_rec *r)
+{
+    return r->branches[r->n_branches - 1].clock - r->branches[0].clock + 100;
+}
+
+static void encode_thread(const struct step_rec *r, const struct step_encoding *how, struct stream *s)
+{
+    struct teller t = {.rec = r, .how = how};
+    t.enc = pt_encode_new(&how->packets, append, s);
+    for (unsigned k = 0; k < (how->repeat ? how->repeat : 1); k++) {
+        t.shift = k * length(r);
+        for (size_t i = 0; i < r->n_branches; i++)
+            if (r->branches[i].tid == s->tid)
+                tell(&t, &r->branches[i]);
+    }
+    pt_encode_flush(t.enc, t.clock);
+    assert_int_equal(pt_encode_status(t.enc, NULL), 0);
+    pt_encode_free(t.enc);
+    if (how->cut_head)
+        cut_head(s, how->cut_head);
+}
+
+static void write_sideband(const struct step_rec *r, struct perf_writer *w, struct perf_writer_id id)
+{
+    perf_writer_comm(w, id, "t", false);
+    for (size_t i = 0; i < r->n_maps; i++) {
+        const struct step_code_map *m = &r->maps[i];
+        struct perf_writer_mapping map = {.start = m->start, .len = m->len, .pgoff = m->pgoff,
+                                          .ino = m->ino, .major = m->major, .minor = m->minor,
+                                          .prot = 5, .flags = 2, .path = m->path};
+        if (m->clock > id.time_ns)
+            id.time_ns = m->clock;
+        perf_writer_mmap(w, id, &map);
+    }
+}
+
+static void write_stream(struct perf_writer *w, struct perf_writer_id id, uint32_t idx,
+                         const struct stream *s, size_t chunk)
+{
+    size_t step = chunk ? chunk : s->bytes.len;
+    for (size_t at = 0; at < s->bytes.len; at += step)
+        perf_writer_auxtrace(w, id, idx, at, s->bytes.data + at,
+                             s->bytes.len - at < step ? s->bytes.len - at : step);
+}
+
+static void write_threads(const struct step_rec *r, const struct step_encoding *e, struct perf_writer *w,
+                          struct perf_writer_id id)
+{
+    VEC(struct stream) streams = {0};
+    for (size_t i = 0; i < r->n_branches; i++) {
+        size_t k = 0;
+        while (k < streams.len && streams.data[k].tid != r->branches[i].tid)
+            k++;
+        if (k == streams.len)
+            vec_push(&streams, ((struct stream){.tid = r->branches[i].tid}));
+    }
+    for (size_t i = 0; i < streams.len; i++) {
+        struct stream *s = &streams.data[i];
+        encode_thread(r, e, s);
+        id.tid = s->tid;
+        id.cpu = -1;
+        perf_writer_itrace_start(w, id);
+        write_stream(w, id, (uint32_t)i, s, e->chunk);
+        vec_free(&s->bytes);
+    }
+    vec_free(&streams);
+}
+
+/* Two threads on two CPUs: the recorded one, and later another with the same flow. Where tracing begins
+ * anew the thread comes up on the other CPU. */
+static void write_cpus(const struct step_rec *r, const struct step_encoding *e, struct perf_writer *w,
+                       struct perf_writer_id id)
+{
+    struct stream streams[2] = {{0}};
+    struct teller tellers[2] = {{.rec = r, .how = e}, {.rec = r, .how = e}};
+    pid_t tid = r->branches[0].tid;
+    uint64_t moving = 0; /* time that the moves have taken */
+    for (int k = 0; k < 2; k++)
+        tellers[k].enc = pt_encode_new(&e->packets, append, &streams[k]);
+    for (int half = 0, cpu = 0; half < 2; half++) {
+        id.tid = tid + half;
+        for (size_t i = 0; i < r->n_branches; i++) {
+            const struct step_branch *b = &r->branches[i];
+            if (b->tid != tid)
+                continue;
+            moving += strcmp(b->kind, "begin") == 0 ? 50 : 0;
+            uint64_t shift = (uint64_t)half * length(r) + moving;
+            if (strcmp(b->kind, "begin") == 0) {
+                cpu ^= i > 0;
+                id.cpu = cpu;
+                id.time_ns = b->clock + shift;
+                perf_writer_switch(w, id, false);
+            }
+            tellers[cpu].shift = shift;
+            tell(&tellers[cpu], b);
+            if (strcmp(b->kind, "syscall") == 0 || strcmp(b->kind, "async") == 0) {
+                id.time_ns = b->clock + shift;
+                perf_writer_switch(w, id, true);
+            }
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        pt_encode_flush(tellers[k].enc, tellers[k].clock);
+        assert_int_equal(pt_encode_status(tellers[k].enc, NULL), 0);
+        pt_encode_free(tellers[k].enc);
+        id.cpu = k;
+        write_stream(w, id, (uint32_t)k, &streams[k], e->chunk);
+        vec_free(&streams[k].bytes);
+    }
+}
+
+void step_rec_encode(const struct step_rec *r, const struct step_encoding *e, const char *path)
+{
+    struct perf_writer *w;
+    struct perf_writer_options o = {.encoding = e->packets, .per_cpu = e->per_cpu};
+    struct perf_writer_id id = {.pid = r->pid, .tid = r->pid, .cpu = 0, .time_ns = r->branches[0].clock - 10};
+    unlink(path);
+    assert_int_equal(perf_writer_open(&w, path, &o, NULL), 0);
+    write_sideband(r, w, id);
+    if (e->per_cpu) {
+        struct perf_writer_id other = id;
+        other.tid++;
+        perf_writer_fork(w, other, r->pid, r->pid);
+        write_cpus(r, e, w, id);
+    } else {
+        write_threads(r, e, w, id);
+    }
+    assert_int_equal(perf_writer_close(w, NULL), 0);
+}
+
+uint8_t *step_rec_packets(const struct step_rec *r, const struct step_encoding *e, size_t *len)
+{
+    struct stream s = {.tid = r->branches[0].tid};
+    encode_thread(r, e, &s);
+    *len = s.bytes.len;
+    return s.bytes.data;
+}
