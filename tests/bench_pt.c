@@ -83,7 +83,7 @@ int main(void)
         printf("needs root (uprobes) and perf\n");
         return 0;
     }
-    step_rec_make(&r, step_programs[0].source, false, step_programs[0].flags, "work", 1);
+    step_rec_program(&r, &step_programs[0], 1);
     struct step_encoding e = step_encodings[1]; /* MTC, as perf's default is */
     snprintf(path, sizeof path, "%s/big.data", r.dir);
     e.repeat = 100;

@@ -118,7 +118,7 @@ static void cut(void *arg, const char *stage, uint64_t done, uint64_t total)
 static int record(void **state)
 {
     static struct step_rec r;
-    step_rec_make(&r, step_programs[0].source, step_programs[0].cxx, step_programs[0].flags, "work", 1);
+    step_rec_program(&r, &step_programs[0], 1);
     *state = &r;
     return 0;
 }

@@ -170,7 +170,7 @@ static void times_are_perfs(void **state)
     int status;
     if (!program_have("perf"))
         skip();
-    step_rec_make(&r, step_programs[0].source, false, step_programs[0].flags, "work", 1);
+    step_rec_program(&r, &step_programs[0], 1);
     snprintf(path, sizeof path, "%s/times.data", r.dir);
     step_rec_encode(&r, &step_encodings[0], path);
     snprintf(command, sizeof command, "perf script -i %s --itrace=be --ns -F time,flags 2>/dev/null | awk '$2 ~ /jcc|return/ {print $1}' | tr -d ' .:'", path);

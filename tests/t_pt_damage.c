@@ -105,7 +105,7 @@ static int record_calls(void **state)
     static struct sample s;
     struct step_encoding e = step_encodings[0];
     e.packets.psb_period = 512;
-    step_rec_make(&s.rec, step_programs[0].source, false, step_programs[0].flags, "work", 1);
+    step_rec_program(&s.rec, &step_programs[0], 1);
     s.data = step_rec_packets(&s.rec, &e, &s.len);
     *state = &s;
     return 0;
