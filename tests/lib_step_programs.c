@@ -93,7 +93,7 @@ static const char library[] =
 
 /* Each exec of the compiled code is a call of PyEval_EvalCode. */
 static const char script[] =
-    "import os, time\n"
+    "import select\n"
     "code = compile(\"\"\"\n"
     "class Shape:\n"
     "    def area(self): return 1\n"
@@ -109,14 +109,10 @@ static const char script[] =
     "text = ','.join(str(x) for x in sorted(numbers(9), key=lambda x: -x))\n"
     "total = fib(6) + sum(Square(i).area() for i in range(4)) + careful(0) + careful(3)\n"
     "\"\"\", 'code', 'exec')\n"
-    "os.set_blocking(0, False)\n"
+    "end = select.poll()\n"
+    "end.register(0, select.POLLIN)\n"
     "print('ready', flush=True)\n"
-    "while True:\n"
-    "    exec(code, {})\n"
-    "    time.sleep(0.001)\n"
-    "    try:\n"
-    "        if os.read(0, 1) == b'': break\n"
-    "    except BlockingIOError: pass\n";
+    "while not end.poll(1): exec(code, {})\n";
 
 const struct step_program step_programs[] = {
     {.name = "calls", .source = calls, .flags = "-O1 -g", .function = "work"},
