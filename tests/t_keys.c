@@ -203,7 +203,7 @@ static void key_bars(void **state)
     size_t n = 0;
     while (keymap_bar(km, timeline, 1, n, &e))
         n++;
-    assert_int_equal(n, 10);
+    assert_int_equal(n, 11);
     enum context list[] = {CTX_PROCESSES, CTX_LIST, CTX_MOVE};
     assert_true(keymap_bar(km, list, 3, 4, &e));
     assert_string_equal(e.keys, "< >");

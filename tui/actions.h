@@ -156,6 +156,7 @@ enum context {
     X(GAP_PREV, "gap-prev", "", "previous gap or decode error")                                    \
     X(SEARCH_FUNCTION, "search-function", "", "search this function")                              \
     X(DETAILS, "details", "", "details: with source, off")                                         \
+    X(MERGED, "merged", "[all|TID]", "merged flame graph, and back")                               \
     X(GOTO, "goto", "TIME", "go to a time")                                                        \
     /* functions */                                                                                \
     X(CALLERS, "callers", "", "callers and callees on/off")

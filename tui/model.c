@@ -17,6 +17,13 @@ struct model *model_new(struct loop *loop, struct settings *settings)
     return m;
 }
 
+static struct model *outermost(struct model *m)
+{
+    while (m->outer)
+        m = m->outer;
+    return m;
+}
+
 /* Puts a copy of text (or NULL) into a string field. */
 static void set_string(char **field, const char *text)
 {
@@ -53,7 +60,7 @@ void model_changed(struct model *m, enum model_change what)
 
 void model_redraw(struct model *m)
 {
-    m->dirty = true;
+    outermost(m)->dirty = true;
 }
 
 static struct model_target target_of(pid_t pid, uint64_t start_time, const char *comm)
@@ -183,6 +190,7 @@ __attribute__((format(printf, 3, 0))) static void say(struct model *m, enum mode
                                                       const char *fmt, va_list ap)
 {
     char raw[sizeof m->say];
+    m = outermost(m);
     vsnprintf(raw, sizeof raw, fmt, ap);
     utf8_escape(m->say, sizeof m->say, raw, strlen(raw));
     m->say_severity = severity;
@@ -215,12 +223,14 @@ void model_error(struct model *m, const char *fmt, ...)
 
 void model_go(struct model *m, const char *screen)
 {
+    m = outermost(m);
     set_string(&m->want.screen, screen);
     m->dirty = true;
 }
 
 void model_ask(struct model *m, const char *question, model_answer_fn *answer, void *arg)
 {
+    m = outermost(m);
     struct model_requests *w = &m->want;
     if (w->question && w->answer)
         w->answer(w->answer_arg, false);
@@ -233,6 +243,7 @@ void model_ask(struct model *m, const char *question, model_answer_fn *answer, v
 void model_prompt(struct model *m, const char *label, const char *initial, model_line_fn *line,
                   void *arg)
 {
+    m = outermost(m);
     struct model_requests *w = &m->want;
     if (w->prompt && w->line)
         w->line(w->line_arg, NULL);
@@ -245,12 +256,14 @@ void model_prompt(struct model *m, const char *label, const char *initial, model
 
 void model_edit_source(struct model *m, const char *path, int line)
 {
+    m = outermost(m);
     set_string(&m->want.edit_path, path);
     m->want.edit_line = line;
 }
 
 void model_copy(struct model *m, const char *text)
 {
+    m = outermost(m);
     set_string(&m->want.copy, text);
 }
 

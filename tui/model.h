@@ -100,6 +100,10 @@ struct model {
 
     struct model_requests want;
 
+    /* NULL, or the model that this one stands inside of: a screen within a screen has its own trace, cursor
+     * and range, but messages, redraws and requests go to the outer one. */
+    struct model *outer;
+
     /* Set by the app: told of each change, at once. NULL in tests. */
     void (*on_change)(void *arg, enum model_change what);
     void *on_change_arg;

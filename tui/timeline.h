@@ -8,7 +8,9 @@
  *   timeline_cell.c       a flame cell as a cell of the surface
  *   timeline_detail.c     the details pane; timeline_source.c the source in it
  *   timeline_keys.c       actions; timeline_move.c those that select; timeline_mouse.c the mouse
- *   timeline_search.c     search and calls of the same function */
+ *   timeline_search.c     search and calls of the same function
+ *   timeline_merged.c     the merged flame graph: another timeline, over a trace made of stacks
+ *   timeline_merged_draw.c what it shows in place of threads and times */
 #ifndef MTUI_TUI_TIMELINE_H
 #define MTUI_TUI_TIMELINE_H
 
@@ -106,6 +108,9 @@ struct timeline {
     fn_id calls_fn;
     struct tl_job job;
 
+    struct tl_merged *merged;       /* the merged flame graph made from it, or NULL */
+    const struct tl_merged *inside; /* set in the timeline that shows one */
+
     struct tl_places at;
     int last_visible; /* of the draw before, to follow resizes */
     struct mouse pressed; /* where the button went down */
@@ -174,6 +179,32 @@ void tl_draw_source(struct timeline *tl, struct surface *s, struct rect r);
 void tl_step_details(struct timeline *tl);
 /* Opens the editor where the function is defined ("", NULL), or called ("call"). */
 void tl_edit_source(struct timeline *tl, const char *arg);
+
+/* The selected span's callers from the outside in, itself last: "stack  main > f > [g]". */
+void tl_stack_text(struct timeline *tl, char *out, size_t size, int cols);
+/* Tenths of a percent. */
+unsigned tl_permille(uint64_t part, uint64_t whole);
+
+/* ---- timeline_merged.c ---- */
+
+/* True while the merged flame graph stands in the timeline's place, or is being made. */
+bool tl_merged_shown(const struct timeline *tl);
+void tl_merged_draw(struct timeline *tl, struct surface *s, struct rect r);
+/* What means something else while it is shown, and the key that brings it; the rest goes to its own
+ * timeline. */
+bool tl_merged_action(struct timeline *tl, enum action act, const char *arg);
+bool tl_merged_mouse(struct timeline *tl, const struct mouse *mouse, struct rect r);
+void tl_merged_changed(struct timeline *tl, enum model_change what);
+void tl_merged_status(struct timeline *tl, char *out, size_t size);
+void tl_merged_state(struct timeline *tl, char *out, size_t size);
+/* 1: it is there and shown; of NAME: the function selected in it. */
+int tl_merged_condition(struct timeline *tl, const char *name);
+void tl_merged_free(struct timeline *tl);
+
+/* ---- timeline_merged_draw.c: of the timeline inside ---- */
+
+void tl_merged_header(const struct timeline *tl, char *out, size_t size);
+void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r);
 
 /* ---- timeline_keys.c, timeline_move.c, timeline_mouse.c, timeline_search.c ---- */
 

@@ -54,8 +54,7 @@ static void put_line(struct pane *p, const char *text, enum role ink)
                      (struct style){.ink = (uint16_t)ink});
 }
 
-/* Tenths of a percent. */
-static unsigned permille(uint64_t part, uint64_t whole)
+unsigned tl_permille(uint64_t part, uint64_t whole)
 {
     return whole ? (unsigned)((flame_u128)part * 1000 / whole) : 0;
 }
@@ -88,7 +87,7 @@ static void draw_times(struct pane *p, const struct span *s)
     uint64_t self = length > in_children ? length - in_children : 0;
     size_t from, to;
     selection_children(tl->src, &tl->sel, &from, &to);
-    unsigned share = permille(self, length);
+    unsigned share = tl_permille(self, length);
     /* ~ stands before what was not seen but inferred, or seen in samples only. */
     bool about = s->flags & (SPAN_INFERRED_START | SPAN_INFERRED_END | SPAN_SAMPLED);
     const char *gap = p->r.cols >= 96 ? "   " : "  ";
@@ -110,17 +109,16 @@ static size_t append(char *out, size_t size, size_t len, const char *text)
 }
 
 /* Names from the outside in; when they do not fit, the outermost give way. */
-static void draw_stack(struct pane *p)
+void tl_stack_text(struct timeline *tl, char *out, size_t size, int cols)
 {
-    struct timeline *tl = p->tl;
     struct selection at[64];
     size_t n = 0;
     struct selection sel = tl->sel;
     do
         at[n++] = sel;
     while (n < 64 && selection_caller(tl->src, &sel));
-    char text[1024], name[160];
-    size_t room = (size_t)(p->r.cols > 20 ? p->r.cols - 12 : 8), used = 0, first = 0;
+    char name[160];
+    size_t room = (size_t)(cols > 20 ? cols - 12 : 8), used = 0, first = 0;
     for (; first < n; first++) {
         name_write(name, sizeof name, function_of(tl, selection_span(tl->src, &at[first]))->name,
                    NAME_NO_ARGUMENTS);
@@ -128,17 +126,23 @@ static void draw_stack(struct pane *p)
         if (used > room && first > 0)
             break;
     }
-    size_t len = append(text, sizeof text, 0, "stack  ");
+    size_t len = append(out, size, 0, "stack  ");
     if (first < n || tl->sel.depth + 1 > n)
-        len = append(text, sizeof text, len, "... > ");
+        len = append(out, size, len, "... > ");
     for (size_t i = first; i-- > 0;) {
         name_write(name, sizeof name, function_of(tl, selection_span(tl->src, &at[i]))->name,
                    NAME_NO_ARGUMENTS);
         bool bracket = i == 0 && name[0] != '['; /* not [[off cpu]] */
-        len = append(text, sizeof text, len, bracket ? "[" : "");
-        len = append(text, sizeof text, len, name);
-        len = append(text, sizeof text, len, bracket ? "]" : i ? " > " : "");
+        len = append(out, size, len, bracket ? "[" : "");
+        len = append(out, size, len, name);
+        len = append(out, size, len, bracket ? "]" : i ? " > " : "");
     }
+}
+
+static void draw_stack(struct pane *p)
+{
+    char text[1024];
+    tl_stack_text(p->tl, text, sizeof text, p->r.cols);
     put_line(p, text, ROLE_DEFAULT);
 }
 
@@ -203,7 +207,7 @@ static void draw_notes(struct pane *p, const struct span *s)
     if (tl_aggregate(tl, &a)) {
         struct flame_row row = flame_source_row(tl->src, tl->sel.thread, tl->sel.depth);
         const struct span *longest = &row.spans[a.longest];
-        unsigned busy = permille(a.busy_ns, a.to_ns - a.from_ns);
+        unsigned busy = tl_permille(a.busy_ns, a.to_ns - a.from_ns);
         name_write(name, sizeof name, function_of(tl, longest)->name, NAME_NO_ARGUMENTS);
         snprintf(text, sizeof text, "in this column: %s calls, %u.%u %% busy, longest %s %s; Enter zooms there",
                  fmt_count(n, a.count), busy / 10, busy % 10, name,
@@ -267,7 +271,7 @@ static void draw_range(struct pane *p)
         for (size_t i = 0; i < g->n && g->gaps[i]->start_ns < to; i++)
             gaps += g->gaps[i]->end_ns > from;
     }
-    unsigned share = permille(busy, to - from);
+    unsigned share = tl_permille(busy, to - from);
     snprintf(text, sizeof text,
              "A-B    A %s  B %s  delta %s   thread %d: %s spans  in calls %u.%u %%  gaps %zu",
              tl_time(tl, a, from), tl_time(tl, b, to), tl_duration(tl, d, to - from),

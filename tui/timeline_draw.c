@@ -201,6 +201,11 @@ static void draw_header(struct timeline *tl, struct surface *s, int row, size_t 
     surface_fill(s, (struct rect){row, r.col, 1, r.cols}, ' ', style);
     surface_put(s, row, r.col,
                 glyph(tl->m->glyphs, th->collapsed ? GLYPH_FOLDED : GLYPH_UNFOLDED), style);
+    if (tl->inside) {
+        tl_merged_header(tl, text, sizeof text);
+        surface_text(s, row, r.col + 2, r.cols - 2, text, SIZE_MAX, style);
+        return;
+    }
     snprintf(name, sizeof name, "%s", t->comm);
     snprintf(text, sizeof text, "%d ", (int)t->tid);
     int col = 2 + surface_text(s, row, r.col + 2, r.cols - 2, text, SIZE_MAX, style);

@@ -19,6 +19,7 @@ struct trace_export {
     const char *format;
     struct worker *worker;
     bool busy;
+    pid_t tid; /* 0: all threads */
     const struct trace *trace;
     struct export_options options;
     char path[PATH_MAX];
@@ -32,6 +33,11 @@ struct trace_export *trace_export_new(struct model *m, const char *format)
     x->m = m;
     x->format = format;
     return x;
+}
+
+void trace_export_thread(struct trace_export *x, pid_t tid)
+{
+    x->tid = tid;
 }
 
 static void run(void *arg, const atomic_bool *cancel)
@@ -54,8 +60,12 @@ static void done(void *arg)
         return;
     }
     stat(x->path, &st);
+    const bool range = x->options.from.given, thread = x->options.tid != 0;
     model_say(x->m, "%s written to %s%s", fmt_size(size, (uint64_t)st.st_size), x->path,
-              x->options.from.given ? " (the range A-B only)" : "");
+              range && thread ? " (the range A-B of one thread)"
+              : range         ? " (the range A-B only)"
+              : thread        ? " (one thread only)"
+                              : "");
 }
 
 void trace_export_finish(struct trace_export *x)
@@ -96,7 +106,7 @@ static void begin(struct trace_export *x, const char *format, const char *path)
 {
     struct err err;
     char proposed[PROPOSED_MAX];
-    x->options = (struct export_options){.workers = 1};
+    x->options = (struct export_options){.workers = 1, .tid = x->tid};
     if (export_parse_format(format, &x->options.format, &err) < 0) {
         model_error(x->m, "%s", err.text);
         return;

@@ -9,6 +9,8 @@ struct trace_export;
 
 /* format: what `x` proposes on this screen. */
 struct trace_export *trace_export_new(struct model *m, const char *format);
+/* Of one thread alone; 0: all. */
+void trace_export_thread(struct trace_export *x, pid_t tid);
 /* Waits for a file that is being written. */
 void trace_export_free(struct trace_export *x);
 

@@ -34,6 +34,7 @@ static void *create(struct model *m)
 static void destroy(void *view)
 {
     struct timeline *tl = view;
+    tl_merged_free(tl);
     tl_free_trace(tl);
     trace_stats_free(tl->stats);
     trace_export_free(tl->export);
@@ -97,6 +98,10 @@ static void draw(void *view, struct surface *s, struct rect r)
         draw_nothing(tl, s, r);
         return;
     }
+    if (tl_merged_shown(tl)) {
+        tl_merged_draw(tl, s, r);
+        return;
+    }
     if (tl->view.cols != r.cols)
         viewport_set_cols(&tl->view, r.cols);
     tl->at.body = r.rows;
@@ -109,7 +114,8 @@ static void draw(void *view, struct surface *s, struct rect r)
     tl_draw_head(tl, s, r);
     tl_draw_rows(tl, s, tl->at.rows);
     if (detail > 0)
-        tl_draw_detail(tl, s, (struct rect){r.row + r.rows - detail, r.col, detail, r.cols});
+        (tl->inside ? tl_merged_detail : tl_draw_detail)(
+            tl, s, (struct rect){r.row + r.rows - detail, r.col, detail, r.cols});
 }
 
 /* ---- The rest of a view ---- */
@@ -125,7 +131,7 @@ static bool act(void *view, enum action action, const char *arg)
         }
         return false;
     }
-    bool used = tl_action(tl, action, arg);
+    bool used = tl_merged_action(tl, action, arg) || (!tl_merged_shown(tl) && tl_action(tl, action, arg));
     if (used)
         model_redraw(tl->m);
     return used;
@@ -134,8 +140,7 @@ static bool act(void *view, enum action action, const char *arg)
 static bool mouse(void *view, const struct mouse *m, struct rect r)
 {
     struct timeline *tl = view;
-    (void)r;
-    bool used = tl_mouse(tl, m);
+    bool used = tl_merged_shown(tl) ? tl_merged_mouse(tl, m, r) : tl_mouse(tl, m);
     if (used)
         model_redraw(tl->m);
     return used;
@@ -168,6 +173,7 @@ static void follow_cursor(struct timeline *tl)
 static void changed(void *view, enum model_change what)
 {
     struct timeline *tl = view;
+    tl_merged_changed(tl, what);
     if (what == MODEL_TRACE) {
         trace_export_finish(tl->export);
         tl_set_trace(tl);
@@ -183,6 +189,10 @@ static void status(void *view, char *out, size_t size)
     char a[FMT_MAX], b[FMT_MAX], c[FMT_MAX], d[FMT_MAX], mark[80] = "", way[40] = "";
     if (!tl->trace)
         return;
+    if (tl_merged_shown(tl)) {
+        tl_merged_status(tl, out, size);
+        return;
+    }
     uint64_t col = viewport_col_ns(&tl->view);
     if (tl->last_mark >= 0)
         snprintf(mark, sizeof mark, "   mark %c %s", 'a' + tl->last_mark,
@@ -205,6 +215,10 @@ static void state(void *view, char *out, size_t size)
             snprintf(out, size, "decoding %u %%", tl->m->loading.percent);
         return;
     }
+    if (tl_merged_shown(tl)) {
+        tl_merged_state(tl, out, size);
+        return;
+    }
     const struct trace_info *info = trace_info(tl->trace);
     /* What matters most comes first: the tab row cuts at the right. */
     tl_duration(tl, d, info->last_ns - info->first_ns);
@@ -215,12 +229,16 @@ static void state(void *view, char *out, size_t size)
         snprintf(out, size, "%s  %s", tl->m->trace_label, d);
 }
 
-/* "trace": one is open. "selection NAME": the selected function. */
+/* "trace": one is open. "selection NAME": the selected function. "merged": the merged flame graph is shown. */
 static int condition(void *view, const char *name, const char *arg)
 {
     struct timeline *tl = view;
     if (strcmp(name, "trace") == 0)
         return tl->trace != NULL;
+    if (strcmp(name, "merged") == 0)
+        return tl_merged_condition(tl, NULL);
+    if (strcmp(name, "selection") == 0 && tl_merged_shown(tl))
+        return tl_merged_condition(tl, arg);
     if (strcmp(name, "selection") == 0) {
         const struct span *s = tl->trace ? selection_span(tl->src, &tl->sel) : NULL;
         return s && strcmp(functions_get(trace_functions(tl->trace), s->fn)->name, arg) == 0;
