@@ -188,6 +188,8 @@ static void keys_mean_the_same(void **state)
     act(&r, ACT_COLOR_BY, "module");
     act(&r, ACT_COMPACT, NULL);
     act(&r, ACT_COMPACT, NULL);
+    act(&r, ACT_DETAILS, NULL); /* with source */
+    assert_true(golden_find(r.s, "of all)"));
     act(&r, ACT_DETAILS, NULL);
     assert_false(golden_find(r.s, "of all)"));
     act(&r, ACT_DETAILS, NULL);

@@ -320,6 +320,10 @@ void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
         draw_search(tl, s, r.row + r.rows - 1, r);
         p.r.rows--;
     }
+    if (tl->inside) {
+        tl_merged_detail(tl, s, p.r);
+        return;
+    }
     if (!span) {
         bar_draw_rule(s, r.row, r.col, r.cols, "nothing selected", "", tl->m->glyphs);
         return;

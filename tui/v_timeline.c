@@ -114,8 +114,7 @@ static void draw(void *view, struct surface *s, struct rect r)
     tl_draw_head(tl, s, r);
     tl_draw_rows(tl, s, tl->at.rows);
     if (detail > 0)
-        (tl->inside ? tl_merged_detail : tl_draw_detail)(
-            tl, s, (struct rect){r.row + r.rows - detail, r.col, detail, r.cols});
+        tl_draw_detail(tl, s, (struct rect){r.row + r.rows - detail, r.col, detail, r.cols});
 }
 
 /* ---- The rest of a view ---- */
