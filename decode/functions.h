@@ -1,7 +1,7 @@
 /* The table of functions that a trace refers to: each (module, name) once, by a small number.
  *
- * Names are bytes from outside: escape them before they reach a terminal or a file. Not thread-safe
- * while functions are added; reading a finished table is. */
+ * Names are bytes from outside: escape them before they reach a terminal or a file. One thread at a time
+ * adds; meanwhile any other may look up ids that were handed to it. */
 #ifndef MTUI_DECODE_FUNCTIONS_H
 #define MTUI_DECODE_FUNCTIONS_H
 
@@ -33,6 +33,10 @@ struct functions;
 
 struct functions *functions_new(void);
 void functions_free(struct functions *f);
+
+/* The table as it is now, for a trace of its own: the same functions by the same ids, whatever is added to
+ * f later. Costs nothing; each of them is freed by itself, in any order. Nothing can be added to it. */
+struct functions *functions_share(const struct functions *f);
 
 /* The id of (module, raw), added when new; strings are copied. */
 fn_id functions_intern(struct functions *f, const char *module, const char *raw, const char *name,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,6 @@
 #include "core/alloc.h"
 #include "core/fmt.h"
 #include "decode/open_find.h"
-#include "decode/open_marks.h"
 #include "decode/open_priv.h"
 #include "decode/perf_text.h"
 
@@ -26,12 +26,15 @@ bool open_cancelled(const struct open_context *c)
 
 void open_progress(const struct open_context *c, const char *stage, uint64_t done, uint64_t total)
 {
+    struct open_progress p = {stage, done, total, c->spans};
     if (c->options->progress)
-        c->options->progress(c->options->progress_arg, stage, done, total);
+        c->options->progress(c->options->progress_arg, &p);
 }
 
 void open_note(struct open_context *c, const char *fmt, ...)
 {
+    if (c->in_part)
+        return;
     va_list ap;
     va_start(ap, fmt);
     char *text = NULL;
@@ -103,10 +106,18 @@ static int read_perf_path(struct open_context *c, const char *path, struct err *
     return rc;
 }
 
-static ssize_t read_some(int fd, void *buf, size_t size)
+/* A pipe may be silent for long: ECANCELED when opening is cancelled meanwhile. */
+static ssize_t read_some(const struct open_context *c, int fd, void *buf, size_t size)
 {
     size_t n = 0;
     while (n < size) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (open_cancelled(c) || open_enough(c)) {
+            errno = ECANCELED;
+            return -1;
+        }
+        if (poll(&p, 1, open_part_wait_ms(c)) == 0)
+            continue;
         ssize_t got = read(fd, (char *)buf + n, size - n);
         if (got < 0 && errno == EINTR)
             continue;
@@ -117,6 +128,13 @@ static ssize_t read_some(int fd, void *buf, size_t size)
         n += (size_t)got;
     }
     return (ssize_t)n;
+}
+
+static int read_failed(struct err *err, const char *name)
+{
+    if (errno == ECANCELED)
+        return err_set(err, MTUI_E_CANCEL, "cancelled");
+    return err_errno(err, errno, "reading %s", name);
 }
 
 static bool is_perf_magic(const void *bytes, size_t n)
@@ -139,10 +157,8 @@ static int read_perf_pipe(struct open_context *c, int fd, const void *bytes, siz
         for (ssize_t put = 0, w; rc == 0 && put < got; put += w > 0 ? w : 0)
             if ((w = write(mem, buf + put, (size_t)(got - put))) < 0 && errno != EINTR)
                 rc = err_errno(err, errno, "keeping standard input");
-        if (rc == 0 && (got = read_some(fd, buf, SNIFF)) < 0)
-            rc = err_errno(err, errno, "reading standard input");
-        if (rc == 0 && open_cancelled(c))
-            rc = err_set(err, MTUI_E_CANCEL, "cancelled");
+        if (rc == 0 && (got = read_some(c, fd, buf, SNIFF)) < 0)
+            rc = read_failed(err, "standard input");
     }
     if (rc == 0 && lseek(mem, 0, SEEK_SET) < 0)
         rc = err_errno(err, errno, "standard input");
@@ -163,11 +179,11 @@ static int read_fd(struct open_context *c, int fd, const char *path, struct err 
     char *bytes = xmalloc(SNIFF);
     bool is_stdin = strcmp(path, "-") == 0;
     const char *name = is_stdin ? "standard input" : path;
-    ssize_t n = read_some(fd, bytes, SNIFF);
+    ssize_t n = read_some(c, fd, bytes, SNIFF);
     int rc;
     bool gzip = n >= 2 && (unsigned char)bytes[0] == 0x1f && (unsigned char)bytes[1] == 0x8b;
     if (n < 0)
-        rc = err_errno(err, errno, "reading %s", name);
+        rc = read_failed(err, name);
     else if (n == 0)
         rc = err_set(err, MTUI_E_FORMAT, "%s is empty", name);
     else if (is_perf_magic(bytes, (size_t)n))
@@ -206,6 +222,11 @@ static int read_inputs(struct open_context *c, const struct open_found *found, s
     int rc = 0;
     for (size_t i = 0; i < found->ninputs; i++) {
         struct err e = {0};
+        if (good && open_enough(c)) {
+            open_note(c, "%zu more of %zu snapshots were not looked at", found->ninputs - i,
+                      found->ninputs);
+            break;
+        }
         if (good) {
             struct sample_event border = {.kind = SAMPLE_BORDER,
                                           .time_ns = SAMPLE_NO_TIME,
@@ -270,8 +291,7 @@ static bool counts_instructions(const struct recording *r)
     return r->has_session && r->session.clock && strcmp(r->session.clock, "instructions") == 0;
 }
 
-static int build_trace(struct open_context *c, const struct open_found *found, struct recording *r,
-                       struct err *err)
+static int build_trace(struct open_context *c, struct recording *r, struct err *err)
 {
     bool exact = c->exact != NULL;
     struct trace_builder *b = exact ? c->exact : trace_builder_new(c->functions);
@@ -280,36 +300,24 @@ static int build_trace(struct open_context *c, const struct open_found *found, s
     open_progress(c, "building", 0, 0);
     int rc = exact ? 0 : sample_log_build(c->log, b, c->functions, &a, err);
     if (rc == 0) {
-        if (found->dir)
-            open_marks(c, found->dir, found->snapshots, found->nsnapshots, a.first_ns, a.last_ns, b);
+        if (!exact && c->rest_bytes)
+            open_not_decoded(c, b, 0, a.last_ns, a.last_ns, c->rest_bytes);
+        rc = open_finish_trace(c, b, &a, exact, &r->trace, err);
         note_account(c, &a);
         note_builder(c, b);
-        struct trace_info info = {.first_ns = a.first_ns,
-                                  .last_ns = a.last_ns,
-                                  .sampled = !exact,
-                                  .period_ns = a.period_ns,
-                                  .instructions = counts_instructions(r),
-                                  .input_bytes = c->input_bytes,
-                                  .recorder = !exact                  ? "sample"
-                                              : counts_instructions(r) ? "step"
-                                                                       : "pt",
-                                  .partial = c->partial};
-        trace_builder_set_info(b, &info);
-        rc = trace_builder_finish(b, &r->trace, err);
     }
     trace_builder_free(b);
     c->functions = NULL; /* in the trace now, or freed with the builder */
     return rc;
 }
 
-static int make(struct open_context *c, const struct open_found *found, struct recording *r,
-                struct err *err)
+static int make(struct open_context *c, struct recording *r, struct err *err)
 {
-    int rc = read_inputs(c, found, err);
+    int rc = read_inputs(c, c->found, err);
     if (rc == 0 && open_cancelled(c))
         rc = err_set(err, MTUI_E_CANCEL, "cancelled");
     if (rc == 0)
-        rc = build_trace(c, found, r, err);
+        rc = build_trace(c, r, err);
     if (rc == 0 && c->options->pyramid) {
         open_progress(c, "indexing", 0, 0);
         rc = pyramid_new(&r->pyramid, r->trace, c->options->cancel, err);
@@ -339,6 +347,7 @@ int open_recording(struct recording **out, const char *path, const struct open_o
     if (rc < 0)
         return rc;
     struct recording *r = xcalloc(1, sizeof *r);
+    c.found = &found;
     c.functions = functions_new();
     c.log = sample_log_new();
     if (found.dir) {
@@ -352,7 +361,9 @@ int open_recording(struct recording **out, const char *path, const struct open_o
         else if (e.code != MTUI_E_NOENT)
             open_note(&c, "%s", e.text);
     }
-    rc = make(&c, &found, r, err);
+    c.instructions = counts_instructions(r);
+    open_part_begin(&c);
+    rc = make(&c, r, err);
     if (c.exact) {
         trace_builder_free(c.exact); /* and the functions with it */
         c.functions = NULL;

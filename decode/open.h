@@ -24,9 +24,22 @@
 #define OPEN_ALL UINT32_MAX
 #define OPEN_END (UINT32_MAX - 1) /* snap-end */
 
-/* From the thread that opens: bytes read of the present file, its size (0: unknown, a pipe), what is
- * being done ("reading", "building", "indexing"). */
-typedef void open_progress_fn(void *arg, const char *stage, uint64_t done, uint64_t total);
+struct open_progress {
+    const char *stage;    /* what is being done: "reading", "decoding", "building", "indexing" */
+    uint64_t done, total; /* bytes of the present file; total 0: unknown, a pipe */
+    uint64_t spans;       /* calls decoded so far; 0: not known before the end */
+};
+
+/* From the thread that opens. */
+typedef void open_progress_fn(void *arg, const struct open_progress *p);
+
+struct recording;
+/* What is there so far of a recording that is still being decoded: a trace of its own in which a gap
+ * (GAP_NOT_DECODED) covers what is to come, its index if one was asked for, snapshots; no samples, modules
+ * or notes. Functions keep their ids from one part to the next and to the result, threads and closed calls
+ * stay (deeper, when a caller turns up later). r is the callee's. From the thread that opens. */
+typedef void open_part_fn(void *arg, struct recording *r);
+#define OPEN_PART_NS 200000000u
 
 /* A branch of an exact recording, in the order of time over all threads. */
 struct open_branch {
@@ -48,8 +61,15 @@ struct open_options {
                                   MTUI_E_NOTSUP for recordings without branches */
     void *branch_arg;
     const atomic_bool *cancel; /* NULL: none; looked at all the time: MTUI_E_CANCEL */
+    const atomic_bool *enough; /* NULL: none; once it is set, decoding stops, what it has come to is the
+                                  result, and the rest a gap: GAP_NOT_DECODED. Where a part cannot stand
+                                  alone (libipt, nothing decoded yet): MTUI_E_CANCEL */
     open_progress_fn *progress; /* NULL: none */
     void *progress_arg;
+    open_part_fn *part;         /* NULL: none */
+    void *part_arg;
+    uint64_t part_ns;           /* the first part after so long, the next ones each after twice the time, so
+                                   that they cost less than the decoding; 0: OPEN_PART_NS */
 };
 
 /* How the names of one module came out (decode/symbolize.h). Bytes from outside. */
@@ -91,11 +111,14 @@ struct open_job;
  * after it returns. */
 typedef void open_done_fn(void *arg, struct recording *r, const struct err *err);
 
-/* Starts a thread that opens path. options->cancel and options->progress are not used: see below. */
+/* Starts a thread that opens path. options->cancel, enough and progress are not used: see below.
+ * options->part runs in the loop's thread, for the newest part only, never after done. */
 struct open_job *open_start(struct loop *loop, const char *path, const struct open_options *options,
                             open_done_fn *done, void *arg);
-/* How far it is; any time before done has run. stage is a constant string. */
-void open_job_progress(struct open_job *job, const char **stage, uint64_t *done, uint64_t *total);
+/* How far it is; any time before done has run. */
+struct open_progress open_job_progress(struct open_job *job);
+/* Asks it to stop with what it has (open_options.enough); done runs soon. */
+void open_job_enough(struct open_job *job);
 /* Asks it to stop; done still runs, with MTUI_E_CANCEL (or the result, if it was ready already). */
 void open_job_cancel(struct open_job *job);
 

@@ -13,19 +13,53 @@ struct open_job {
     void *arg;
     pthread_t thread;
     bool started;
-    atomic_bool cancel;
+    atomic_bool cancel, enough;
     _Atomic(const char *) stage;
-    atomic_uint_least64_t at, total;
+    atomic_uint_least64_t at, total, spans;
     struct recording *result;
     struct err err;
+    open_part_fn *part_fn; /* the user's, in the loop's thread */
+    void *part_arg;
+    pthread_mutex_t lock;
+    struct recording *part; /* the newest, until the loop takes it; under lock */
 };
 
-static void on_progress(void *arg, const char *stage, uint64_t done, uint64_t total)
+static void on_progress(void *arg, const struct open_progress *p)
 {
     struct open_job *j = arg;
-    atomic_store_explicit(&j->stage, stage, memory_order_relaxed);
-    atomic_store_explicit(&j->at, done, memory_order_relaxed);
-    atomic_store_explicit(&j->total, total, memory_order_relaxed);
+    atomic_store_explicit(&j->stage, p->stage, memory_order_relaxed);
+    atomic_store_explicit(&j->at, p->done, memory_order_relaxed);
+    atomic_store_explicit(&j->total, p->total, memory_order_relaxed);
+    atomic_store_explicit(&j->spans, p->spans, memory_order_relaxed);
+}
+
+static struct recording *exchange_part(struct open_job *j, struct recording *r)
+{
+    pthread_mutex_lock(&j->lock);
+    struct recording *old = j->part;
+    j->part = r;
+    pthread_mutex_unlock(&j->lock);
+    return old;
+}
+
+/* In the loop's thread, before the end, since what is posted comes in order. */
+static void take_part(void *arg)
+{
+    struct open_job *j = arg;
+    struct recording *r = exchange_part(j, NULL);
+    if (r)
+        j->part_fn(j->part_arg, r);
+}
+
+/* One that was not taken is out of date. */
+static void on_part(void *arg, struct recording *r)
+{
+    struct open_job *j = arg;
+    struct recording *old = exchange_part(j, r);
+    if (old)
+        recording_free(old);
+    else
+        loop_post(j->loop, take_part, j);
 }
 
 /* In the loop's thread. */
@@ -35,6 +69,7 @@ static void finish(void *arg)
     if (j->started)
         pthread_join(j->thread, NULL);
     j->done(j->arg, j->result, &j->err);
+    pthread_mutex_destroy(&j->lock);
     free(j->path);
     free(j->symfs);
     free(j);
@@ -59,6 +94,12 @@ struct open_job *open_start(struct loop *loop, const char *path, const struct op
     j->options = *options;
     j->options.symfs = j->symfs;
     j->options.cancel = &j->cancel;
+    j->options.enough = &j->enough;
+    j->part_fn = options->part;
+    j->part_arg = options->part_arg;
+    j->options.part = options->part ? on_part : NULL;
+    j->options.part_arg = j;
+    pthread_mutex_init(&j->lock, NULL);
     j->options.progress = on_progress;
     j->options.progress_arg = j;
     j->done = done;
@@ -73,11 +114,19 @@ struct open_job *open_start(struct loop *loop, const char *path, const struct op
     return j;
 }
 
-void open_job_progress(struct open_job *job, const char **stage, uint64_t *done, uint64_t *total)
+struct open_progress open_job_progress(struct open_job *job)
 {
-    *stage = atomic_load_explicit(&job->stage, memory_order_relaxed);
-    *done = atomic_load_explicit(&job->at, memory_order_relaxed);
-    *total = atomic_load_explicit(&job->total, memory_order_relaxed);
+    return (struct open_progress){
+        .stage = atomic_load_explicit(&job->stage, memory_order_relaxed),
+        .done = atomic_load_explicit(&job->at, memory_order_relaxed),
+        .total = atomic_load_explicit(&job->total, memory_order_relaxed),
+        .spans = atomic_load_explicit(&job->spans, memory_order_relaxed),
+    };
+}
+
+void open_job_enough(struct open_job *job)
+{
+    atomic_store_explicit(&job->enough, true, memory_order_relaxed);
 }
 
 void open_job_cancel(struct open_job *job)

@@ -30,8 +30,10 @@ struct decoder {
     struct open_context *c;
     struct trace_builder *b;
     struct pt_source source;
+    struct pt_pieces pieces;
     struct pt_runs *runs;
     const struct pt_piece *piece;
+    size_t pieces_done;
     VEC(struct thread) threads;
     VEC(struct missing) missing;
     VEC(struct flow_event) shifted;
@@ -39,6 +41,13 @@ struct decoder {
     uint64_t bytes_done, bytes_lost, losses, frequency;
     int rc;
 };
+
+static void name_thread(struct decoder *d, struct trace_builder *b, size_t index, pid_t tid)
+{
+    const char *comm = addrspaces_comm(d->source.as, tid);
+    if (comm)
+        trace_builder_comm(b, index, comm);
+}
 
 static struct thread *thread_of(struct decoder *d, pid_t tid)
 {
@@ -51,9 +60,7 @@ static struct thread *thread_of(struct decoder *d, pid_t tid)
         }
     struct thread t = {.tid = tid, .cpu = -1};
     t.index = trace_builder_thread(d->b, pt_source_process(&d->source, tid), tid);
-    const char *comm = addrspaces_comm(d->source.as, tid);
-    if (comm)
-        trace_builder_comm(d->b, t.index, comm);
+    name_thread(d, d->b, t.index, tid);
     t.stack = pt_stack_new(d->b, t.index, d->c->functions);
     vec_push(&d->threads, t);
     d->last_thread = d->threads.len - 1;
@@ -102,12 +109,61 @@ static int on_run(void *arg, const struct pt_run *run)
     return pt_stack_events(t->stack, events, run->n);
 }
 
+/* ---- what is still to be decoded ---- */
+
+/* Of a thread's stream, or of those of all CPUs. */
+struct rest {
+    const struct pt_stream *stream;
+    pid_t tid;
+    uint64_t from_ns, to_ns, bytes;
+};
+
+static void put_rest(struct decoder *d, struct trace_builder *b, const struct rest *r)
+{
+    uint64_t first = 0, last = 0, from = r->from_ns;
+    trace_builder_times(b, &first, &last);
+    if (!from) /* the stream tells no times */
+        from = last;
+    if (r->tid > 0)
+        name_thread(d, b, trace_builder_thread(b, pt_source_process(&d->source, r->tid), r->tid), r->tid);
+    open_not_decoded(d->c, b, r->tid, from, r->to_ns > from ? r->to_ns : from, r->bytes);
+}
+
+/* Pieces of one thread's stream follow one another; those of CPUs are in the order of time. */
+static uint64_t put_rests(struct decoder *d, struct trace_builder *b)
+{
+    uint64_t all = 0;
+    struct rest r = {0};
+    for (size_t i = d->pieces_done; i < d->pieces.len; i++) {
+        const struct pt_piece *p = &d->pieces.data[i];
+        pid_t tid = p->stream->tid > 0 ? p->stream->tid : 0;
+        if (r.stream && (tid || r.tid) && r.stream != p->stream) {
+            put_rest(d, b, &r);
+            r.stream = NULL;
+        }
+        if (!r.stream)
+            r = (struct rest){.stream = p->stream, .tid = tid, .from_ns = p->time_ns};
+        uint64_t to_ns = p->stop == p->stream->len ? pt_piece_end_ns(p, &d->source.clock) : p->time_ns;
+        r.to_ns = to_ns > r.to_ns ? to_ns : r.to_ns;
+        r.bytes += p->stop - p->from;
+        all += p->stop - p->from;
+    }
+    if (r.stream)
+        put_rest(d, b, &r);
+    return all;
+}
+
 static void on_begin(void *arg, const struct pt_piece *piece)
 {
     struct decoder *d = arg;
     int rc = pt_runs_begin(d->runs, piece);
     d->piece = piece;
     d->rc = d->rc ? d->rc : rc;
+    if (d->rc == 0 && d->pieces_done > 0 && open_part_due(d->c)) {
+        struct trace_builder *b = trace_builder_fork(d->b);
+        put_rests(d, b);
+        open_part(d->c, b, NULL);
+    }
 }
 
 static void on_events(void *arg, const struct flow_event *events, size_t n)
@@ -191,12 +247,13 @@ static void on_end(void *arg, uint64_t insns, uint64_t bytes)
     if (d->piece->stream->tid >= 0)
         thread_of(d, d->piece->stream->tid)->insns += insns;
     d->bytes_done += d->piece->stop - d->piece->from;
+    d->pieces_done = (size_t)(d->piece - d->pieces.data) + 1;
+    d->c->spans = trace_builder_spans(d->b);
     open_progress(d->c, "decoding", d->bytes_done, pt_streams_bytes(d->source.streams, NULL));
 }
 
 static int decode(struct decoder *d, struct err *err)
 {
-    struct pt_pieces pieces = {0};
     struct pt_decode_options o = {.threads = d->c->options->threads, .libipt = d->c->options->libipt};
     struct pt_decode_sink sink = {.begin = on_begin,
                                   .events = on_events,
@@ -204,18 +261,21 @@ static int decode(struct decoder *d, struct err *err)
                                   .mark = on_mark,
                                   .end = on_end,
                                   .arg = d};
-    int rc = pt_pieces_cut(&pieces, d->source.streams, &d->source.clock, o.libipt ? SIZE_MAX : PIECE_BYTES,
+    int rc = pt_pieces_cut(&d->pieces, d->source.streams, &d->source.clock, o.libipt ? SIZE_MAX : PIECE_BYTES,
                            pt_streams_per_cpu(d->source.streams));
     if (rc < 0)
         rc = err_set(err, rc, "not enough memory for this trace");
     d->runs = pt_runs_new(&d->source, on_run, d);
     if (rc == 0)
-        rc = pt_decode_run(&d->source, &pieces, &o, &sink, err);
+        rc = pt_decode_run(&d->source, &d->pieces, &o, &sink, err);
     if (rc == 0 && d->rc == 0)
         d->rc = pt_runs_finish(d->runs);
     if (rc == 0 && d->rc < 0)
         rc = err_set(err, d->rc, "not enough memory for this trace: choose a smaller one");
-    pt_pieces_free(&pieces);
+    if (rc == 0 && d->pieces_done < d->pieces.len && trace_builder_spans(d->b) == 0)
+        return err_set(err, MTUI_E_CANCEL, "cancelled");
+    if (rc == 0 && d->pieces_done < d->pieces.len)
+        open_note_stopped(d->c, put_rests(d, d->b), pt_streams_bytes(d->source.streams, NULL));
     return rc;
 }
 
@@ -255,6 +315,7 @@ int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b
         pt_stack_free(d.threads.data[i].stack);
     for (size_t i = 0; i < d.missing.len; i++)
         free(d.missing.data[i].where);
+    pt_pieces_free(&d.pieces);
     vec_free(&d.missing);
     vec_free(&d.threads);
     vec_free(&d.shifted);

@@ -154,25 +154,6 @@ static int take_record(struct reader *r, const struct perf_record *rec)
     return sample_log_add(r->c->log, &e);
 }
 
-static int read_records(struct reader *r, struct err *err)
-{
-    struct perf_record rec;
-    uint64_t total = perf_file_info(r->f)->size_bytes, n = 0;
-    int rc = 0;
-    while ((rc = perf_file_next(r->f, &rec, err)) > 0) {
-        if ((n++ & 0xfff) == 0) {
-            open_progress(r->c, "reading", rec.offset, total);
-            if (open_cancelled(r->c))
-                return err_set(err, MTUI_E_CANCEL, "cancelled");
-        }
-        if ((rc = addrspaces_apply(r->as, &rec, err)) < 0)
-            return rc;
-        if (take_record(r, &rec) < 0)
-            return err_set(err, MTUI_E_NOMEM, "not enough memory for the samples of this recording");
-    }
-    return rc;
-}
-
 void open_add_modules(struct open_context *c, const struct symbolizer *symbols)
 {
     for (size_t i = 0; i < symbolizer_account_count(symbols); i++) {
@@ -193,6 +174,41 @@ static void add_comms(struct reader *r)
         if (comm)
             sample_log_comm(r->c->log, i, comm);
     }
+}
+
+/* Between two records: what is to be done now and then. 1: reading ends here. */
+static int look_up(struct reader *r, uint64_t offset, struct err *err)
+{
+    const struct perf_file_info *info = perf_file_info(r->f);
+    open_progress(r->c, "reading", offset, info->size_bytes);
+    if (open_cancelled(r->c) || (open_enough(r->c) && (info->has_auxtrace || !r->samples)))
+        return err_set(err, MTUI_E_CANCEL, "cancelled");
+    if (open_enough(r->c)) {
+        r->c->rest_bytes = info->size_bytes - offset;
+        open_note_stopped(r->c, r->c->rest_bytes, info->size_bytes);
+        return 1;
+    }
+    if (r->samples && !info->has_auxtrace && open_part_due(r->c)) {
+        add_comms(r);
+        open_part_samples(r->c, info->size_bytes - offset, info->size_bytes);
+    }
+    return 0;
+}
+
+static int read_records(struct reader *r, struct err *err)
+{
+    struct perf_record rec;
+    uint64_t n = 0;
+    int rc = 0;
+    while ((rc = perf_file_next(r->f, &rec, err)) > 0) {
+        if ((n++ & 0xff) == 0 && (rc = look_up(r, rec.offset, err)) != 0)
+            return rc < 0 ? rc : 0;
+        if ((rc = addrspaces_apply(r->as, &rec, err)) < 0)
+            return rc;
+        if (take_record(r, &rec) < 0)
+            return err_set(err, MTUI_E_NOMEM, "not enough memory for the samples of this recording");
+    }
+    return rc;
 }
 
 static void add_notes(struct reader *r)

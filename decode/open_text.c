@@ -1,7 +1,9 @@
 /* Text of perf script, plain or gzipped, from a file or a pipe. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -35,6 +37,13 @@ static ssize_t read_raw(struct source *s, void *buf, size_t size)
         n = read(s->fd, buf, size);
     while (n < 0 && errno == EINTR);
     return n;
+}
+
+/* Whoever writes into a pipe may take their time: false when there is something else to do meanwhile. */
+static bool has_input(struct open_context *c, const struct source *s)
+{
+    struct pollfd p = {.fd = s->fd, .events = POLLIN};
+    return s->nfirst || (s->gzip && s->z.avail_in) || poll(&p, 1, open_part_wait_ms(c)) != 0;
 }
 
 /* Bytes of text; 0 at the end, −1 with a sentence. A damaged or cut gzip file gives what it has. */
@@ -71,20 +80,38 @@ static ssize_t read_text(struct source *s, char *buf, struct open_context *c, co
     return (ssize_t)(CHUNK - s->z.avail_out);
 }
 
+/* 0: not known, a pipe. */
+static uint64_t size_of(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
 static int feed_all(struct open_context *c, struct source *s, struct perf_text *p, const char *name,
                     struct err *err)
 {
     char *buf = xmalloc(CHUNK);
-    ssize_t n = 0;
+    uint64_t total = s->gzip ? 0 : size_of(s->fd), done = 0;
+    ssize_t n = 1;
     int rc = 0;
-    while (rc == 0 && (n = read_text(s, buf, c, name, err)) > 0) {
-        c->input_bytes += (uint64_t)n;
-        open_progress(c, "reading", c->input_bytes, 0);
-        rc = perf_text_feed(p, buf, (size_t)n);
-        if (open_cancelled(c))
+    while (rc == 0 && n > 0 && !open_enough(c)) {
+        if (has_input(c, s) && (n = read_text(s, buf, c, name, err)) > 0) {
+            done += (uint64_t)n;
+            rc = perf_text_feed(p, buf, (size_t)n);
+        }
+        open_progress(c, "reading", done, total);
+        bool more = total == 0 || done < total;
+        if (rc == 0 && n > 0 && more && open_part_due(c) && perf_text_counts(p)->samples)
+            open_part_samples(c, total > done ? total - done : 0, total);
+        if (open_cancelled(c) || (open_enough(c) && !perf_text_counts(p)->samples))
             rc = MTUI_E_CANCEL;
     }
-    if (rc == 0 && n == 0)
+    c->input_bytes += done;
+    if (rc == 0 && n > 0) {
+        c->rest_bytes = total > done ? total - done : 0;
+        open_note_stopped(c, c->rest_bytes, total);
+    }
+    if (rc == 0 && n >= 0)
         rc = perf_text_end(p);
     free(buf);
     if (n < 0)

@@ -96,9 +96,20 @@ static bool on_code(void *arg, uint64_t time)
     return code_view_at(w->view, tid < 0 ? -1 : pt_source_process(w->run->source, tid), time);
 }
 
+static bool enough(const struct run *run)
+{
+    return !run->options->libipt && open_enough(run->source->context);
+}
+
+static bool cancelled(const struct run *run)
+{
+    const struct open_context *c = run->source->context;
+    return open_cancelled(c) || (run->options->libipt && open_enough(c));
+}
+
 static bool on_cancel(void *arg)
 {
-    return open_cancelled(((struct worker *)arg)->run->source->context);
+    return cancelled(((struct worker *)arg)->run);
 }
 
 /* ---- one worker ---- */
@@ -153,7 +164,7 @@ static int run_alone(struct run *run, struct err *err)
     struct worker w;
     bool no_memory = false;
     worker_begin(&w, run);
-    for (size_t i = 0; i < run->pieces->len && !on_cancel(&w); i++) {
+    for (size_t i = 0; i < run->pieces->len && !cancelled(run) && !enough(run); i++) {
         k->begin(k->arg, &run->pieces->data[i]);
         struct sum sum = decode(&w, &run->pieces->data[i]);
         k->end(k->arg, sum.insns, sum.bytes);
@@ -162,7 +173,7 @@ static int run_alone(struct run *run, struct err *err)
     worker_end(&w);
     if (no_memory)
         return err_set(err, MTUI_E_NOMEM, "not enough memory to decode this trace");
-    return open_cancelled(run->source->context) ? err_set(err, MTUI_E_CANCEL, "cancelled") : 0;
+    return cancelled(run) ? err_set(err, MTUI_E_CANCEL, "cancelled") : 0;
 }
 
 /* ---- several ---- */
@@ -214,13 +225,13 @@ static void hand_over(const struct run *run, const struct pt_piece *p, const str
 static int collect(struct run *run, struct err *err)
 {
     int rc = 0;
-    for (size_t i = 0; i < run->pieces->len && rc == 0; i++) {
+    for (size_t i = 0; i < run->pieces->len && rc == 0 && !enough(run); i++) {
         struct output *o = &run->slots[i % run->n_slots];
         pthread_mutex_lock(&run->lock);
         while (!o->ready)
             pthread_cond_wait(&run->changed, &run->lock);
         pthread_mutex_unlock(&run->lock);
-        if (open_cancelled(run->source->context))
+        if (cancelled(run))
             rc = err_set(err, MTUI_E_CANCEL, "cancelled");
         else if (o->no_memory)
             rc = err_set(err, MTUI_E_NOMEM, "not enough memory to decode this trace");

@@ -24,7 +24,8 @@ struct pt_decode_sink {
     void *arg;
 };
 
-/* MTUI_E_CANCEL, MTUI_E_NOMEM. Every sink but events and branches must be given. */
+/* MTUI_E_CANCEL, MTUI_E_NOMEM. When the context has enough, the pieces that have not ended by then are left
+ * out (libipt's are whole streams: cancelled). Every sink but events and branches must be given. */
 int pt_decode_run(const struct pt_source *s, const struct pt_pieces *pieces,
                   const struct pt_decode_options *options, const struct pt_decode_sink *sink,
                   struct err *err);

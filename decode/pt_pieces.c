@@ -43,6 +43,24 @@ static int cut_stream(struct pt_pieces *out, const struct pt_stream *s, const st
     return 0;
 }
 
+uint64_t pt_piece_end_ns(const struct pt_piece *p, const struct pt_clock *clock)
+{
+    const uint8_t *end = p->stream->data + p->stop;
+    uint64_t last_ns = p->time_ns;
+    struct pt_piece from = *p;
+    while (from.from < p->stop) {
+        const uint8_t *psb = pt_packet_find_psb(p->stream->data + from.from, end);
+        if (!psb)
+            break;
+        from.from = (size_t)(psb - p->stream->data);
+        uint64_t t = time_of(&from, clock);
+        if (t > last_ns)
+            last_ns = t;
+        from.from++;
+    }
+    return last_ns;
+}
+
 static int compare_times(const void *a, const void *b)
 {
     const struct pt_piece *x = a, *y = b;

@@ -27,4 +27,7 @@ int pt_pieces_cut(struct pt_pieces *out, const struct pt_streams *streams,
                   const struct pt_clock *clock, size_t bytes, bool by_time);
 void pt_pieces_free(struct pt_pieces *p);
 
+/* The time of the last synchronisation point of a piece, a moment before its end; 0: none is told. */
+uint64_t pt_piece_end_ns(const struct pt_piece *p, const struct pt_clock *clock);
+
 #endif

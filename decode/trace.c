@@ -10,7 +10,7 @@ const char *gap_cause_name(enum gap_cause cause)
     static const char *const names[GAP_CAUSES] = {
         [GAP_LOST] = "lost",           [GAP_OVERFLOW] = "overflow",   [GAP_ERROR] = "error",
         [GAP_NO_IMAGE] = "no-image",   [GAP_UNTRACED] = "untraced",   [GAP_NO_SAMPLE] = "no-sample",
-        [GAP_OFF_CPU] = "off-cpu",
+        [GAP_OFF_CPU] = "off-cpu",     [GAP_NOT_DECODED] = "not-decoded",
     };
     return (size_t)cause < GAP_CAUSES ? names[cause] : "unknown";
 }

@@ -63,10 +63,11 @@ enum gap_cause {
     GAP_NO_IMAGE,  /* code that is not at hand */
     GAP_UNTRACED,  /* kernel time, filters, tracing switched off */
     GAP_NO_SAMPLE, /* `sample`: no sample for more than a few periods */
-    GAP_OFF_CPU    /* not scheduled, where switches were recorded */
+    GAP_OFF_CPU,   /* not scheduled, where switches were recorded */
+    GAP_NOT_DECODED /* recorded, but decoding has not come to it, or was stopped before */
 };
-#define GAP_CAUSES 7
-/* "lost" "overflow" "error" "no-image" "untraced" "no-sample" "off-cpu" */
+#define GAP_CAUSES 8
+/* "lost" "overflow" "error" "no-image" "untraced" "no-sample" "off-cpu" "not-decoded" */
 const char *gap_cause_name(enum gap_cause cause);
 
 struct gap {
@@ -137,7 +138,7 @@ int trace_check(const struct trace *t, struct err *err);
 
 struct trace_builder;
 
-/* The builder takes over functions; they end up in the trace. */
+/* The builder takes over functions; they end up in the trace. NULL: they are given later. */
 struct trace_builder *trace_builder_new(struct functions *functions);
 void trace_builder_free(struct trace_builder *b);
 /* Strings are copied. first_ns and last_ns are widened to hold everything added; both 0: found from
@@ -172,11 +173,22 @@ fn_id trace_builder_open_fn(const struct trace_builder *b, size_t thread, size_t
 /* In any order of time; details are copied (NULL is ""). A lack of memory shows at the end. */
 void trace_builder_gap(struct trace_builder *b, const struct gap *gap);
 void trace_builder_mark(struct trace_builder *b, const struct mark *mark);
+/* Widens [*first, *last] (both 0: none yet) to the times of all threads and gaps so far. */
+void trace_builder_times(const struct trace_builder *b, uint64_t *first_ns, uint64_t *last_ns);
+/* Spans entered so far, in all threads. */
+uint64_t trace_builder_spans(const struct trace_builder *b);
 uint64_t trace_builder_clamped(const struct trace_builder *b);
 uint64_t trace_builder_too_deep(const struct trace_builder *b);
 
 /* Ends what is open at its thread's last time (SPAN_INFERRED_END), sorts, and hands over the trace;
  * the builder is then empty and, as after a failure, only good for trace_builder_free. */
 int trace_builder_finish(struct trace_builder *b, struct trace **out, struct err *err);
+
+/* A builder with everything that b holds now, from which a trace of what is there so far can be made
+ * while b goes on. It looks at b's spans instead of copying them: it must be finished or freed before b
+ * is touched again. Everything else, functions included, is its own. */
+struct trace_builder *trace_builder_fork(const struct trace_builder *b);
+/* The functions that end up in the trace, for a builder that was made without (NULL). */
+void trace_builder_functions(struct trace_builder *b, struct functions *functions);
 
 #endif

@@ -201,17 +201,19 @@ static void write_cpus(const struct step_rec *r, const struct step_encoding *e, 
     uint64_t moving = 0; /* time that the moves have taken */
     for (int k = 0; k < 2; k++)
         tellers[k].enc = pt_encode_new(&e->packets, append, &streams[k]);
-    for (int half = 0, cpu = 0; half < 2; half++) {
-        id.tid = tid + half;
+    unsigned repeat = e->repeat ? e->repeat : 1;
+    unsigned cpu = 0;
+    for (unsigned round = 0; round < 2 * repeat; round++) {
+        id.tid = tid + (round >= repeat);
         for (size_t i = 0; i < r->n_branches; i++) {
             const struct step_branch *b = &r->branches[i];
             if (b->tid != tid)
                 continue;
             moving += strcmp(b->kind, "begin") == 0 ? 50 : 0;
-            uint64_t shift = (uint64_t)half * length(r) + moving;
+            uint64_t shift = round * length(r) + moving;
             if (strcmp(b->kind, "begin") == 0) {
                 cpu ^= i > 0;
-                id.cpu = cpu;
+                id.cpu = (int)cpu;
                 id.time_ns = b->clock + shift;
                 perf_writer_switch(w, id, false);
             }

@@ -597,10 +597,7 @@ static void in_the_background(void **state)
     struct loop *loop = loop_new();
     struct outcome o = {0};
     struct open_job *job = open_start(loop, data, &plain, on_done, &o);
-    const char *stage = NULL;
-    uint64_t done = 0, total = 0;
-    open_job_progress(job, &stage, &done, &total);
-    assert_non_null(stage);
+    assert_non_null(open_job_progress(job).stage);
     while (!o.done)
         loop_run_once(loop, 1000000000);
     assert_non_null(o.r);

@@ -39,10 +39,9 @@ static void show_progress(void *arg)
 {
     struct cmd_opening *o = arg;
     struct model_loading loading = {.active = true, .cancel = cancel, .cancel_arg = o};
-    const char *stage;
-    uint64_t part, whole;
-    open_job_progress(o->job, &stage, &part, &whole);
-    loading.percent = whole ? (unsigned)(part * 100 / whole) : 0;
+    struct open_progress p = open_job_progress(o->job);
+    loading.percent = p.total ? (unsigned)(p.done * 100 / p.total) : 0;
+    loading.spans = p.spans;
     snprintf(loading.what, sizeof loading.what, "%.50s", o->what);
     model_set_loading(o->m, &loading);
     o->timer = loop_add_timer(o->m->loop, loop_now_ns(o->m->loop) + PROGRESS_NS, show_progress, o);

@@ -7,7 +7,7 @@
 bool flame_gap_is_hard(enum gap_cause cause)
 {
     return cause == GAP_LOST || cause == GAP_OVERFLOW || cause == GAP_ERROR ||
-           cause == GAP_NO_IMAGE;
+           cause == GAP_NO_IMAGE || cause == GAP_NOT_DECODED;
 }
 
 void flame_gaps_add(struct flame_gaps *g, const struct gap *gap)

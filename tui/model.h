@@ -39,6 +39,7 @@ typedef void model_line_fn(void *arg, const char *text);
 struct model_loading {
     bool active;
     unsigned percent;
+    uint64_t spans;   /* decoded so far; 0: not known */
     char what[64];    /* "snap 3" */
     char failed[512]; /* not active: why there is no trace, or "" */
     void (*cancel)(void *arg); /* NULL: cannot be stopped */

@@ -181,10 +181,9 @@ struct decode_result decode_queue_result(const struct decode_queue *q, unsigned 
         .sentence = e->sentence,
     };
     if (e->state == DECODE_RUNNING && q->job) {
-        const char *stage;
-        uint64_t part, whole;
-        open_job_progress(q->job, &stage, &part, &whole);
-        r.permille = whole ? (unsigned)(part * 1000 / whole) : 0;
+        struct open_progress p = open_job_progress(q->job);
+        r.permille = p.total ? (unsigned)(p.done * 1000 / p.total) : 0;
+        r.spans = p.spans;
     }
     return r;
 }

@@ -1,0 +1,292 @@
+/* From a builder to a trace. One counting sort by depth turns the order of calls into rows, a chunk at a
+ * time: the peak is one copy of the trace, not two. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "decode/large.h"
+#include "decode/trace_builder_priv.h"
+
+/* The spans in the order of calls, with their stretches. */
+struct reader {
+    const struct thread_builder *t;
+    size_t stretch;
+    uint64_t left; /* of the stretch */
+    uint16_t floor;
+};
+
+static uint16_t true_depth(struct reader *r, const struct span *s)
+{
+    while (!r->left) {
+        const struct thread_builder *t = r->t;
+        const struct stretch *st =
+            r->stretch < t->stretches.len ? &t->stretches.data[r->stretch] : &t->now;
+        r->stretch++;
+        r->left = st->spans;
+        r->floor = st->floor;
+    }
+    r->left--;
+    return (uint16_t)(s->depth - r->floor);
+}
+
+static void count_rows(const struct thread_builder *t, size_t *rows)
+{
+    struct reader r = {.t = t};
+    for (const struct span_chunk *c = t->first; c; c = c->next)
+        for (size_t i = 0; i < c->used; i++)
+            rows[true_depth(&r, &c->spans[i])]++;
+}
+
+/* The next frame that is still open, as a span: they lie in the chunks in the order of the stack. */
+static const struct span *next_open(const struct thread_builder *t, size_t *at)
+{
+    while (*at < t->stack.len && !t->stack.data[*at].span)
+        ++*at;
+    return *at < t->stack.len ? t->stack.data[(*at)++].span : NULL;
+}
+
+/* From the order of calls into rows; what is open ends at the thread's last time. Frees the chunks as it
+ * goes, unless they are borrowed. A frame found around others is appended after them, but it is the first
+ * of its stretch in its row: rows come out sorted. */
+static int sort_into_rows(struct thread_builder *t, struct track *k)
+{
+    size_t depths = t->now.rows > t->rows ? t->now.rows : t->rows;
+    if (t->info.spans == 0)
+        return 0;
+    size_t *first = malloc((depths + 1) * sizeof *first), *next = calloc(depths, sizeof *next);
+    struct span *spans = large_alloc((size_t)t->info.spans, sizeof *spans);
+    if (!first || !next || !spans) {
+        free(first);
+        free(next);
+        large_free(spans, (size_t)t->info.spans, sizeof *spans);
+        return MTUI_E_NOMEM;
+    }
+    count_rows(t, next);
+    first[0] = 0;
+    for (size_t d = 0; d < depths; d++) {
+        first[d + 1] = first[d] + next[d];
+        next[d] = first[d];
+    }
+    struct reader r = {.t = t};
+    size_t at = 0;
+    const struct span *open = next_open(t, &at);
+    for (struct span_chunk *c = t->first, *rest; c; c = rest) {
+        for (size_t i = 0; i < c->used; i++) {
+            uint16_t depth = true_depth(&r, &c->spans[i]);
+            struct span *to = &spans[next[depth]++];
+            *to = c->spans[i];
+            to->depth = depth;
+            if (&c->spans[i] == open) {
+                to->end_ns = t->now_ns;
+                to->flags |= SPAN_INFERRED_END;
+                open = next_open(t, &at);
+            }
+        }
+        t->first = rest = c->next;
+        if (!t->borrowed)
+            large_free(c, c->cap + 1, sizeof(struct span));
+    }
+    t->last = NULL;
+    t->rows = depths;
+    free(next);
+    k->spans = spans;
+    k->row_first = first;
+    return 0;
+}
+
+static void widen(uint64_t *first, uint64_t *last, uint64_t from, uint64_t to)
+{
+    if (from < *first)
+        *first = from;
+    if (to > *last)
+        *last = to;
+}
+
+void trace_builder_times(const struct trace_builder *b, uint64_t *first_ns, uint64_t *last_ns)
+{
+    uint64_t first = *first_ns || *last_ns ? *first_ns : UINT64_MAX, last = *last_ns;
+    for (size_t i = 0; i < b->threads.len; i++)
+        if (b->threads.data[i]->has_time)
+            widen(&first, &last, b->threads.data[i]->info.first_ns, b->threads.data[i]->now_ns);
+    for (size_t i = 0; i < b->gaps.len; i++)
+        widen(&first, &last, b->gaps.data[i].start_ns, b->gaps.data[i].end_ns);
+    *first_ns = first > last ? last : first;
+    *last_ns = last;
+}
+
+static int by_pid_tid(const void *a, const void *b)
+{
+    const struct track *x = a, *y = b;
+    if (x->info.pid != y->info.pid)
+        return x->info.pid < y->info.pid ? -1 : 1;
+    return x->info.tid < y->info.tid ? -1 : x->info.tid > y->info.tid;
+}
+
+static int by_tid(const void *a, const void *b)
+{
+    const struct tid_index *x = a, *y = b;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    return x->thread < y->thread ? -1 : x->thread > y->thread;
+}
+
+/* Equal ones keep no order of their own in qsort, so every field takes part. */
+static int by_gap_time(const void *a, const void *b)
+{
+    const struct gap *x = a, *y = b;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    if (x->end_ns != y->end_ns)
+        return x->end_ns < y->end_ns ? -1 : 1;
+    if (x->cause != y->cause)
+        return x->cause < y->cause ? -1 : 1;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return strcmp(x->detail, y->detail);
+}
+
+static int by_mark_time(const void *a, const void *b)
+{
+    const struct mark *x = a, *y = b;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    return strcmp(x->detail, y->detail);
+}
+
+/* Every thread of the builder becomes a track of t. */
+static int build_tracks(struct trace_builder *b, struct trace *t)
+{
+    for (size_t i = 0; i < b->threads.len; i++) {
+        struct thread_builder *from = b->threads.data[i];
+        struct track *k = &t->tracks[i];
+        if (sort_into_rows(from, k) < 0)
+            return MTUI_E_NOMEM;
+        k->info = from->info;
+        k->info.depths = k->row_first ? from->rows : 0;
+        k->info.last_ns = from->now_ns;
+        if (!from->has_time) { /* the empty range, for widening */
+            k->info.first_ns = UINT64_MAX;
+            k->info.last_ns = 0;
+        }
+        k->comm = from->comm ? from->comm : xstrdup("");
+        from->comm = NULL;
+        k->info.comm = k->comm;
+        t->ntracks++;
+    }
+    return 0;
+}
+
+static int index_tids(struct trace *t)
+{
+    if (t->ntracks == 0)
+        return 0;
+    qsort(t->tracks, t->ntracks, sizeof *t->tracks, by_pid_tid);
+    t->by_tid = malloc(t->ntracks * sizeof *t->by_tid);
+    if (!t->by_tid)
+        return MTUI_E_NOMEM;
+    for (size_t i = 0; i < t->ntracks; i++)
+        t->by_tid[i] = (struct tid_index){t->tracks[i].info.tid, i};
+    qsort(t->by_tid, t->ntracks, sizeof *t->by_tid, by_tid);
+    return 0;
+}
+
+/* first_ns and last_ns of the threads and the trace: whatever happened lies inside. */
+static void set_times(struct trace *t)
+{
+    uint64_t first = t->info.first_ns, last = t->info.last_ns;
+    if (first == 0 && last == 0)
+        first = UINT64_MAX;
+    for (size_t i = 0; i < t->ngaps; i++) {
+        const struct gap *g = &t->gaps[i];
+        ssize_t thread = g->tid > 0 ? trace_find_thread(t, g->tid) : -1;
+        widen(&first, &last, g->start_ns, g->end_ns);
+        if (thread >= 0)
+            widen(&t->tracks[thread].info.first_ns, &t->tracks[thread].info.last_ns, g->start_ns,
+                  g->end_ns);
+    }
+    for (size_t i = 0; i < t->nmarks; i++)
+        widen(&first, &last, t->marks[i].time_ns, t->marks[i].time_ns);
+    for (size_t i = 0; i < t->ntracks; i++)
+        widen(&first, &last, t->tracks[i].info.first_ns, t->tracks[i].info.last_ns);
+    if (first > last)
+        first = last = 0;
+    for (size_t i = 0; i < t->ntracks; i++) {
+        struct trace_thread *info = &t->tracks[i].info;
+        if (info->first_ns > info->last_ns)
+            info->first_ns = info->last_ns = first;
+    }
+    t->info.first_ns = first;
+    t->info.last_ns = last;
+}
+
+int trace_builder_finish(struct trace_builder *b, struct trace **out, struct err *err)
+{
+    struct trace *t = xcalloc(1, sizeof *t);
+    size_t nthreads = b->threads.len;
+    t->tracks = calloc(nthreads ? nthreads : 1, sizeof *t->tracks);
+    if (b->no_memory || !t->tracks || build_tracks(b, t) < 0 || index_tids(t) < 0) {
+        trace_free(t);
+        return err_set(err, MTUI_E_NOMEM,
+                       "not enough memory for this trace: choose a smaller range or fewer threads");
+    }
+    t->info = b->info;
+    t->gaps = b->gaps.data;
+    t->ngaps = b->gaps.len;
+    t->marks = b->marks.data;
+    t->nmarks = b->marks.len;
+    t->texts = b->texts;
+    t->functions = b->functions;
+    memset(&b->gaps, 0, sizeof b->gaps);
+    memset(&b->marks, 0, sizeof b->marks);
+    b->texts = NULL;
+    b->functions = NULL;
+    if (t->ngaps)
+        qsort(t->gaps, t->ngaps, sizeof *t->gaps, by_gap_time);
+    if (t->nmarks)
+        qsort(t->marks, t->nmarks, sizeof *t->marks, by_mark_time);
+    set_times(t);
+    *out = t;
+    return 0;
+}
+
+/* ---- A trace of what is there so far ---- */
+
+static struct thread_builder *fork_thread(const struct thread_builder *t, bool *no_memory)
+{
+    struct thread_builder *k = xcalloc(1, sizeof *k);
+    *k = *t;
+    k->comm = t->comm ? xstrdup(t->comm) : NULL;
+    k->borrowed = true;
+    memset(&k->stack, 0, sizeof k->stack);
+    memset(&k->stretches, 0, sizeof k->stretches);
+    for (size_t i = 0; i < t->stack.len; i++)
+        *no_memory |= !vec_try_push(&k->stack, t->stack.data[i]);
+    for (size_t i = 0; i < t->stretches.len; i++)
+        *no_memory |= !vec_try_push(&k->stretches, t->stretches.data[i]);
+    return k;
+}
+
+struct trace_builder *trace_builder_fork(const struct trace_builder *b)
+{
+    struct trace_builder *k = trace_builder_new(b->functions ? functions_share(b->functions) : NULL);
+    k->no_memory = b->no_memory;
+    trace_builder_set_info(k, &b->info);
+    for (size_t i = 0; i < b->threads.len; i++)
+        trace_builder_add_thread(k, fork_thread(b->threads.data[i], &k->no_memory));
+    for (size_t i = 0; i < b->gaps.len; i++)
+        trace_builder_gap(k, &b->gaps.data[i]);
+    for (size_t i = 0; i < b->marks.len; i++)
+        trace_builder_mark(k, &b->marks.data[i]);
+    return k;
+}
+
+void trace_builder_functions(struct trace_builder *b, struct functions *functions)
+{
+    b->functions = functions;
+}
