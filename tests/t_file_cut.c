@@ -92,12 +92,10 @@ struct cutter {
     bool done;
 };
 
-static void cut(void *arg, const char *stage, uint64_t done, uint64_t total)
+static void cut(void *arg, const struct open_progress *p)
 {
     struct cutter *c = arg;
-    (void)done;
-    (void)total;
-    if (c->done || strcmp(stage, c->stage) != 0)
+    if (c->done || strcmp(p->stage, c->stage) != 0)
         return;
     c->done = true;
     if (c->size >= 0) {
