@@ -205,7 +205,7 @@ static int record_signals(void **state)
     if (getuid() == 0)
         for (const struct step_program *p = step_programs; p->name; p++)
             if (strcmp(p->name, "signals") == 0)
-                step_rec_make(&r, p->source, p->cxx, p->flags, "work", 1);
+                step_rec_program(&r, p, 1);
     *state = &r;
     return 0;
 }
