@@ -7,11 +7,13 @@
 #include "core/fmt.h"
 #include "decode/callchain.h"
 #include "decode/open_priv.h"
+#include "decode/sched_switch.h"
 #include "decode/text_log.h"
 
 struct reader {
     struct open_context *c;
     struct perf_file *f;
+    struct sched_switch *switches; /* of a hardware trace's sideband, no samples of code; NULL: no such trace */
     struct addrspaces *as;
     struct symbolizer *symbols;
     struct callchain *chains;
@@ -142,7 +144,8 @@ static int take_record(struct reader *r, const struct perf_record *rec)
                              .thread = SAMPLE_NO_THREAD,
                              .cpu = rec->cpu};
     pid_t pid = -1, tid = -1;
-    if (!event_of(rec, &e, &pid, &tid))
+    pid_t next;
+    if (!event_of(rec, &e, &pid, &tid) || (r->switches && sched_switch_read(r->switches, rec, &next)))
         return 0;
     if (tid >= 0) {
         e.thread = sample_log_thread(r->c->log, pid, tid);
@@ -243,6 +246,7 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
     r.symbols = symbolizer_new(c->functions, r.as, &o);
     r.chains = callchain_new(f, r.as, r.symbols);
     r.kernel = functions_intern(c->functions, "[kernel]", "[kernel]", "[kernel]", 0, FN_PSEUDO);
+    r.switches = info->has_auxtrace ? sched_switch_new(f) : NULL;
     add_events(&r);
     int rc = read_records(&r, err);
     if (rc == 0) {
@@ -251,6 +255,7 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
         open_add_modules(c, r.symbols);
         add_notes(&r);
     }
+    sched_switch_free(r.switches);
     callchain_free(r.chains);
     symbolizer_free(r.symbols);
     addrspaces_free(r.as);

@@ -230,6 +230,8 @@ int perf_file_index(struct perf_file *f, struct perf_segment *seg, const uint8_t
             *stopped = end;
             return 1;
         }
+        if (h.type == PERF_FMT_TRACING_DATA && !in_block)
+            f->tracing_data = (struct perf_range){p + h.size, p + h.size + trailing};
         p += h.size + trailing;
     }
     *stopped = p;
@@ -495,4 +497,10 @@ const uint8_t *perf_file_aux_data(const struct perf_file *f, const struct perf_r
         return seg->data + at;
     }
     return NULL;
+}
+
+const uint8_t *perf_file_tracing_data(const struct perf_file *f, size_t *len)
+{
+    *len = (size_t)(f->tracing_data.end - f->tracing_data.p);
+    return f->tracing_data.p;
 }

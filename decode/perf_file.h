@@ -199,4 +199,8 @@ void perf_file_rewind(struct perf_file *f);
 const uint8_t *perf_file_aux_data(const struct perf_file *f, const struct perf_record *rec,
                                   size_t *len);
 
+/* The descriptions of tracepoints that the recording brings (for decode/tracepoint.h), NULL: none. Live as
+ * long as f. */
+const uint8_t *perf_file_tracing_data(const struct perf_file *f, size_t *len);
+
 #endif

@@ -29,6 +29,7 @@ struct perf_format_header {
 #define PERF_HEADER_MIN_SIZE 72 /* the oldest has no features */
 
 enum perf_format_feature {
+    PERF_FEAT_TRACING_DATA = 1,
     PERF_FEAT_BUILD_ID = 2,
     PERF_FEAT_HOSTNAME = 3,
     PERF_FEAT_OSRELEASE = 4,

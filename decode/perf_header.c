@@ -188,6 +188,9 @@ void perf_header_read_feature(struct perf_file *f, uint64_t feature, const uint8
 {
     struct perf_cursor c = perf_cursor_make(p, len);
     switch (feature) {
+    case PERF_FEAT_TRACING_DATA:
+        f->tracing_data = (struct perf_range){p, p + len};
+        break;
     case PERF_FEAT_HOSTNAME:
         keep_string(f, &f->info.hostname, c);
         break;

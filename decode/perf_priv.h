@@ -52,6 +52,7 @@ struct perf_file {
     VEC(struct perf_index_entry) index;
     size_t next;
     uint64_t latest_ns; /* while indexing: what records without a time inherit */
+    struct perf_range tracing_data;
     struct perf_range build_ids; /* the header's list: records whose type is not filled in */
     VEC(struct perf_block *) blocks;
     uint64_t inflated_bytes, inflated_max;

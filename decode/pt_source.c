@@ -44,7 +44,7 @@ int pt_source_open(struct pt_source *s, struct open_context *c, struct perf_file
     s->symbols = symbolizer_new(c->functions, s->as, &so);
     s->image = code_image_new(s->as, s->symbols, c->functions, c->maps);
     s->streams = pt_streams_new();
-    s->switches = pt_switches_new();
+    s->switches = pt_switches_new(f);
     perf_file_rewind(f);
     int rc = read_records(s, f, err);
     if (rc == 0 && !pt_streams_clock(s->streams, &s->clock))

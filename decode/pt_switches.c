@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/vec.h"
+#include "decode/sched_switch.h"
 
 struct turn { /* a thread's, from a time on; −1: the next one's that is known */
     uint64_t from_ns;
@@ -17,11 +18,14 @@ struct lane {
 
 struct pt_switches {
     VEC(struct lane) lanes;
+    struct sched_switch *samples;
 };
 
-struct pt_switches *pt_switches_new(void)
+struct pt_switches *pt_switches_new(const struct perf_file *f)
 {
-    return xcalloc(1, sizeof(struct pt_switches));
+    struct pt_switches *s = xcalloc(1, sizeof *s);
+    s->samples = sched_switch_new(f);
+    return s;
 }
 
 void pt_switches_free(struct pt_switches *s)
@@ -31,6 +35,7 @@ void pt_switches_free(struct pt_switches *s)
     for (size_t i = 0; i < s->lanes.len; i++)
         vec_free(&s->lanes.data[i].turns);
     vec_free(&s->lanes);
+    sched_switch_free(s->samples);
     free(s);
 }
 
@@ -60,8 +65,11 @@ static int note(struct pt_switches *s, const struct perf_record *rec, pid_t tid)
 
 int pt_switches_apply(struct pt_switches *s, const struct perf_record *rec)
 {
+    pid_t next;
     if (rec->kind == PERF_REC_ITRACE_START)
         return note(s, rec, rec->tid);
+    if (rec->kind == PERF_REC_SAMPLE && sched_switch_read(s->samples, rec, &next))
+        return note(s, rec, next);
     if (rec->kind != PERF_REC_SWITCH)
         return 0;
     return note(s, rec, rec->u.sw.out ? rec->u.sw.other_tid : rec->tid);

@@ -1,8 +1,8 @@
 /* Which thread ran on which CPU when: needed where a recording has a trace buffer for each CPU.
  *
- * Sources: ITRACE_START, SWITCH and SWITCH_CPU_WIDE records (perf_event_open(2)). A thread that leaves
- * says so before tracing stops for it, one that comes says so just after tracing has begun for it; so
- * between the two the CPU belongs to the one that comes. */
+ * Sources: ITRACE_START, SWITCH and SWITCH_CPU_WIDE records (perf_event_open(2)), samples of the tracepoint
+ * sched:sched_switch. A thread that leaves says so before tracing stops for it, one that comes says so just
+ * after tracing has begun for it; so between the two the CPU belongs to the one that comes. */
 #ifndef MTUI_DECODE_PT_SWITCHES_H
 #define MTUI_DECODE_PT_SWITCHES_H
 
@@ -12,7 +12,8 @@
 
 struct pt_switches;
 
-struct pt_switches *pt_switches_new(void);
+/* f must outlive it. */
+struct pt_switches *pt_switches_new(const struct perf_file *f);
 void pt_switches_free(struct pt_switches *s);
 
 /* Records in the order of time; others than those named above are ignored. MTUI_E_NOMEM. */
