@@ -32,7 +32,7 @@ static int record(void **state)
     struct step_encoding e = step_encodings[0];
     for (const struct step_program *p = step_programs; p->name; p++)
         if (strcmp(p->name, "signals") == 0)
-            step_rec_make(&b.rec, p->source, p->cxx, p->flags, "work", 1);
+            step_rec_program(&b.rec, p, 1);
     e.per_cpu = true;
     snprintf(b.cpus, sizeof b.cpus, "%s/cpus.data", b.rec.dir);
     snprintf(b.pipe, sizeof b.pipe, "%s/pipe.data", b.rec.dir);
