@@ -81,6 +81,7 @@ static int copy_thread(const struct trace *t, struct trace_builder *b, size_t i)
     trace_builder_comm(b, w.to, th->comm);
     for (uint64_t k = 0; k < th->samples; k++)
         trace_builder_count_sample(b, w.to, th->last_cpu);
+    trace_builder_cpu(b, w.to, th->last_cpu);
     w.next = xcalloc(th->depths + 1, sizeof *w.next);
     w.open = xcalloc(th->depths + 1, sizeof *w.open);
     int rc = walk_thread(&w);

@@ -73,9 +73,11 @@ static void note_cpu(struct decoder *d, struct thread *t, const struct pt_run *r
 {
     int cpu = run->stream->cpu, before = t->cpu;
     t->cpu = cpu;
+    if (cpu >= 0)
+        trace_builder_cpu(d->b, t->index, cpu);
     if (cpu < 0 || before < 0 || cpu == before)
         return;
-    char *detail = xasprintf("from CPU %d to CPU %d", before, cpu);
+    char *detail = xasprintf(MIGRATION_DETAIL, before, cpu);
     struct mark m = {run->events[0].time, t->tid, MARK_MIGRATION, detail};
     trace_builder_mark(d->b, &m);
     free(detail);

@@ -232,7 +232,7 @@ static void note_cpu(struct samples *s, struct sampled *t, int cpu, uint64_t tim
 {
     if (cpu >= 0 && t->cpu >= 0 && cpu != t->cpu) {
         char detail[48];
-        snprintf(detail, sizeof detail, "from CPU %d to CPU %d", t->cpu, cpu);
+        snprintf(detail, sizeof detail, MIGRATION_DETAIL, t->cpu, cpu);
         trace_builder_mark(s->b, &(struct mark){time_ns, t->tid, MARK_MIGRATION, detail});
     }
     if (cpu >= 0)

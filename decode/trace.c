@@ -1,5 +1,6 @@
 #include "decode/trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "decode/large.h"
@@ -208,6 +209,34 @@ static int check_gaps_and_marks(const struct trace *t, struct err *err)
             return err_set(err, MTUI_E_FORMAT, "mark %zu is out of order", i);
     }
     return 0;
+}
+
+#define CPU_MARKS 100000 /* looked at in either direction */
+
+int trace_cpu_at(const struct trace *t, size_t thread, uint64_t time_ns)
+{
+    const struct trace_thread *th = trace_thread(t, thread);
+    int from, to;
+    size_t lo = 0, hi = t->nmarks;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->marks[mid].time_ns <= time_ns)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    size_t i = lo;
+    for (size_t k = 0; i > 0 && k < CPU_MARKS; k++)
+        if (t->marks[--i].tid == th->tid && t->marks[i].kind == MARK_MIGRATION &&
+            sscanf(t->marks[i].detail, MIGRATION_DETAIL, &from, &to) == 2)
+            return to;
+    if (i > 0)
+        return -1;
+    for (size_t k = 0; lo < t->nmarks && k < CPU_MARKS; k++, lo++)
+        if (t->marks[lo].tid == th->tid && t->marks[lo].kind == MARK_MIGRATION &&
+            sscanf(t->marks[lo].detail, MIGRATION_DETAIL, &from, &to) == 2)
+            return from;
+    return lo < t->nmarks ? -1 : th->last_cpu;
 }
 
 int trace_check(const struct trace *t, struct err *err)

@@ -124,6 +124,12 @@ const struct gap *trace_gaps(const struct trace *t, size_t *n);
 /* Sorted by time, then tid. */
 const struct mark *trace_marks(const struct trace *t, size_t *n);
 
+/* "from CPU %d to CPU %d": the detail of a MARK_MIGRATION. */
+#define MIGRATION_DETAIL "from CPU %d to CPU %d"
+/* The CPU that a thread was on at a time, as far as its migrations tell; −1: not known. Looks at the marks
+ * around that time, a bounded number of them. */
+int trace_cpu_at(const struct trace *t, size_t thread, uint64_t time_ns);
+
 /* Verifies every invariant named above; the sentence names the first span that breaks one. For
  * tests and `--check`; O(spans). */
 int trace_check(const struct trace *t, struct err *err);
@@ -149,6 +155,8 @@ void trace_builder_set_info(struct trace_builder *b, const struct trace_info *in
 size_t trace_builder_thread(struct trace_builder *b, pid_t pid, pid_t tid);
 void trace_builder_comm(struct trace_builder *b, size_t thread, const char *comm);
 void trace_builder_count_sample(struct trace_builder *b, size_t thread, int cpu);
+/* Where the thread runs from now on. */
+void trace_builder_cpu(struct trace_builder *b, size_t thread, int cpu);
 
 /* A frame is entered / the innermost frame is left (flags are added to its span; without an open
  * frame nothing happens). Times of one thread must not go backwards; one that does is raised to the

@@ -155,6 +155,11 @@ void trace_builder_count_sample(struct trace_builder *b, size_t thread, int cpu)
         info->last_cpu = cpu;
 }
 
+void trace_builder_cpu(struct trace_builder *b, size_t thread, int cpu)
+{
+    b->threads.data[thread]->info.last_cpu = cpu;
+}
+
 /* ---- Frames ---- */
 
 static uint64_t advance(struct thread_builder *t, uint64_t time_ns)

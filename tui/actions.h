@@ -148,7 +148,7 @@ enum context {
     X(PIN, "pin", "", "pin the thread")                                                            \
     X(HIDE, "hide", "", "hide the thread")                                                         \
     X(UNHIDE, "unhide", "", "show all threads again")                                              \
-    X(COLLAPSE, "collapse", "", "collapse or open the thread")                                     \
+    X(COLLAPSE, "collapse", "[process|all]", "collapse or open the thread")                        \
     X(COMPACT, "compact", "", "compact rows")                                                      \
     X(RECURSION, "recursion", "", "collapse recursion")                                            \
     X(COLOR_BY, "color-by", "[function|module|kernel]", "colour by function, module, ...")      \

@@ -2,7 +2,8 @@
  * and v_timeline.c.
  *
  *   v_timeline.c          the view: life, draw, dispatch
- *   timeline_trace.c      a trace comes in: index, rows, colours, the place it opens at
+ *   timeline_trace.c      a trace comes in: index, colours, the place it opens at
+ *   timeline_threads.c    its threads and processes: order, what is collapsed, hidden, pinned
  *   timeline_layout.c     which rows of which threads stand on which lines
  *   timeline_draw.c       ruler, minimap, headers, rows of spans
  *   timeline_cell.c       a flame cell as a cell of the surface
@@ -31,11 +32,24 @@
 
 struct tl_thread {
     bool collapsed, pinned, hidden;
+    size_t process; /* index in `processes` */
     struct flame_gaps hard, soft;
     size_t gaps[GAP_CAUSES]; /* how many of each cause are its own */
 };
 
+struct tl_process {
+    pid_t pid;
+    const char *comm; /* of its first thread */
+    bool collapsed;
+    size_t threads;
+    uint64_t spans;
+};
+
+/* Threads stand by process; within one by this. */
+enum tl_order { TL_BY_TID, TL_BY_NAME, TL_BY_SPANS, TL_BY_BUSY };
+
 enum tl_line_kind {
+    TL_PROCESS, /* where there is more than one; thread: its first */
     TL_HEADER,
     TL_ROW,  /* one depth */
     TL_PAIR, /* compact: depths `depth` and `depth + 1` */
@@ -86,6 +100,11 @@ struct timeline {
 
     struct tl_thread *threads;
     size_t nthreads;
+    struct tl_process *processes;
+    size_t nprocesses;
+    size_t *shown;  /* every thread, in the order in which they stand: pinned ones first */
+    enum tl_order order;
+    VEC(size_t) triggers; /* marks that are triggers */
     VEC(struct tl_line) lines;
     size_t pinned; /* lines at the head of `lines` that belong to pinned threads */
     size_t pin_top, top; /* first line shown of the pinned ones, of the others */
@@ -131,6 +150,18 @@ bool tl_instructions(const struct timeline *tl);
 char *tl_duration(const struct timeline *tl, char *out, uint64_t ns);
 /* A time since the trace's start, as exact as the present zoom needs. */
 char *tl_time(const struct timeline *tl, char *out, uint64_t t_ns);
+
+/* ---- timeline_threads.c ---- */
+
+/* Threads and processes of the trace, with their gaps; and none. */
+void tl_set_threads(struct timeline *tl);
+void tl_free_threads(struct timeline *tl);
+/* Puts `shown` in order. */
+void tl_order_threads(struct timeline *tl);
+/* Opens what hides or folds the thread away; true when anything did. */
+bool tl_open_thread(struct timeline *tl, size_t thread);
+/* ACT_HIDE, ACT_UNHIDE, ACT_PIN, ACT_COLLAPSE, ACT_FILTER, ACT_SORT. */
+bool tl_thread_action(struct timeline *tl, enum action act, const char *arg);
 
 /* ---- timeline_layout.c ---- */
 

@@ -336,10 +336,13 @@ void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
     const struct source_text *place = source ? &source->function : NULL;
     const char *file = place && place->path ? strrchr(place->path, '/') : NULL;
     file = file ? file + 1 : place ? place->path : NULL;
+    int cpu = trace_cpu_at(tl->trace, tl->sel.thread, span->start_ns);
+    size_t len = 0;
     if (file && f->kind != FN_PSEUDO)
-        snprintf(right, sizeof right, "%.200s:%d   depth %zu", file, place->line, tl->sel.depth);
-    else
-        snprintf(right, sizeof right, "depth %zu", tl->sel.depth);
+        len += (size_t)snprintf(right, sizeof right, "%.200s:%d   ", file, place->line);
+    if (cpu >= 0)
+        len += (size_t)snprintf(right + len, sizeof right - len, "cpu %d   ", cpu);
+    snprintf(right + len, sizeof right - len, "depth %zu", tl->sel.depth);
     bar_draw_rule(s, r.row, r.col, r.cols, title, right, tl->m->glyphs);
     draw_times(&p, span);
     draw_stack(&p);

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/fmt.h"
+#include "tui/bar.h"
 #include "tui/glyph.h"
 #include "tui/ruler.h"
 #include "tui/timeline.h"
@@ -61,6 +62,44 @@ static void range_now(const struct timeline *tl, uint64_t *from, uint64_t *to)
     }
 }
 
+/* The first of n marks (of those listed in `which`, when given) at or behind a time. */
+static size_t first_mark(const struct mark *marks, const size_t *which, size_t n, uint64_t t_ns)
+{
+    size_t lo = 0, hi = n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (marks[which ? which[mid] : mid].time_ns < t_ns)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* One sign a column, however many marks stand in it: migrations come by the thousand. */
+static void draw_each(struct timeline *tl, struct surface *s, int row, const size_t *which, size_t n,
+                      uint32_t cp, enum role role)
+{
+    size_t all;
+    const struct mark *marks = trace_marks(tl->trace, &all);
+    for (int col = 0; col < tl->view.cols; col++) {
+        size_t i = first_mark(marks, which, n, viewport_time_at(&tl->view, col));
+        if (i == n)
+            return;
+        uint64_t at = marks[which ? which[i] : i].time_ns;
+        col = viewport_col_of(&tl->view, at);
+        put_flag(tl, s, row, at, cp, role);
+    }
+}
+
+static void draw_marks(struct timeline *tl, struct surface *s, int row)
+{
+    size_t n;
+    trace_marks(tl->trace, &n);
+    draw_each(tl, s, row, NULL, n, '.', ROLE_DIM);
+    draw_each(tl, s, row, tl->triggers.data, tl->triggers.len, '!', ROLE_MARK);
+}
+
 /* Marks, the range with its length, the cursor. */
 static void draw_flags(struct timeline *tl, struct surface *s, int row)
 {
@@ -82,26 +121,7 @@ static void draw_flags(struct timeline *tl, struct surface *s, int row)
         put_flag(tl, s, row, from, 'A', ROLE_RANGE);
         put_flag(tl, s, row, to, 'B', ROLE_RANGE);
     }
-    size_t n;
-    const struct mark *marks = trace_marks(tl->trace, &n);
-    uint64_t end = viewport_time_at(&tl->view, cols);
-    size_t lo = 0, hi = n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (marks[mid].time_ns < viewport_time_at(&tl->view, 0))
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    /* Migrations and the like by the thousand: one column is drawn once. */
-    for (int drawn = -1; lo < n && marks[lo].time_ns < end; lo++) {
-        int col = viewport_col_of(&tl->view, marks[lo].time_ns);
-        bool trigger = marks[lo].kind == MARK_TRIGGER;
-        if (col == drawn && !trigger)
-            continue;
-        drawn = col;
-        put_flag(tl, s, row, marks[lo].time_ns, trigger ? '!' : '.', trigger ? ROLE_MARK : ROLE_DIM);
-    }
+    draw_marks(tl, s, row);
     for (int i = 0; i < 26; i++)
         if (tl->marks_set >> i & 1)
             put_flag(tl, s, row, tl->marks[i], (uint32_t)('a' + i), ROLE_MARK);
@@ -159,7 +179,7 @@ static bool visible_depths(struct timeline *tl, size_t thread, size_t *from, siz
     bool any = false;
     for (int row = 0; row < tl->at.visible; row++) {
         const struct tl_line *line = tl_line_at(tl, row);
-        if (!line || line->thread != thread || line->kind == TL_HEADER)
+        if (!line || line->thread != thread || line->kind == TL_HEADER || line->kind == TL_PROCESS)
             continue;
         size_t last = line->kind == TL_PAIR ? line->depth + 1 : line->depth;
         if (!any || line->depth < *from)
@@ -171,20 +191,16 @@ static bool visible_depths(struct timeline *tl, size_t thread, size_t *from, siz
     return any;
 }
 
-/* " of PID NAME": to tell the threads of several processes apart; "" when there is one. */
-static void process_text(const struct timeline *tl, const struct trace_thread *t, char *out, size_t size)
+/* A rule above the threads of a process, where there are several. */
+static void draw_process(struct timeline *tl, struct surface *s, int row, size_t thread)
 {
-    const char *comm = "";
-    bool several = false;
-    for (size_t i = 0; i < tl->nthreads; i++) {
-        const struct trace_thread *other = trace_thread(tl->trace, i);
-        several |= other->pid != t->pid;
-        if (other->tid == t->pid)
-            comm = other->comm;
-    }
-    out[0] = '\0';
-    if (several)
-        snprintf(out, size, "   of %d %.40s", (int)t->pid, comm);
+    const struct tl_process *p = &tl->processes[tl->threads[thread].process];
+    const struct rect r = tl->at.rows;
+    char title[160], right[120], n[FMT_MAX];
+    snprintf(title, sizeof title, "process %d %.80s", (int)p->pid, p->comm);
+    snprintf(right, sizeof right, "%zu thread%s  %s spans%s", p->threads, p->threads == 1 ? "" : "s",
+             fmt_count(n, p->spans), p->collapsed ? "  (collapsed)" : "");
+    bar_draw_rule(s, row, r.col, r.cols, title, right, tl->m->glyphs);
 }
 
 static void draw_header(struct timeline *tl, struct surface *s, int row, size_t i)
@@ -210,7 +226,10 @@ static void draw_header(struct timeline *tl, struct surface *s, int row, size_t 
     snprintf(text, sizeof text, "%d ", (int)t->tid);
     int col = 2 + surface_text(s, row, r.col + 2, r.cols - 2, text, SIZE_MAX, style);
     col += surface_text(s, row, r.col + col, r.cols - col, name, SIZE_MAX, style);
-    process_text(tl, t, text, sizeof text);
+    text[0] = '\0';
+    /* Where the rule of its process is not to be seen above it. */
+    if (tl->nprocesses > 1 && (th->pinned || row == r.row))
+        snprintf(text, sizeof text, "   of %d %.40s", (int)t->pid, tl->processes[th->process].comm);
     col += surface_text(s, row, r.col + col, r.cols - col, text, SIZE_MAX, style);
     if (t->last_cpu >= 0)
         len += (size_t)snprintf(text + len, sizeof text - len, "   cpu %d", t->last_cpu);
@@ -262,7 +281,7 @@ static void draw_line_down(struct timeline *tl, struct surface *s, uint64_t t_ns
     for (int row = 0; row < tl->at.rows.rows; row++) {
         const struct tl_line *line = tl_line_at(tl, row);
         const struct cell *c = surface_at(s, tl->at.rows.row + row, tl->at.rows.col + col);
-        if (line && line->kind != TL_HEADER && c && c->cp == ' ' && c->paper == ROLE_DEFAULT &&
+        if (line && line->kind != TL_HEADER && line->kind != TL_PROCESS && c && c->cp == ' ' && c->paper == ROLE_DEFAULT &&
             !(c->attr & CELL_REVERSE))
             surface_put(s, tl->at.rows.row + row, tl->at.rows.col + col,
                         glyph(tl->m->glyphs, GLYPH_RULE_V),
@@ -292,6 +311,10 @@ void tl_draw_rows(struct timeline *tl, struct surface *s, struct rect r)
         const struct tl_line *line = tl_line_at(tl, row);
         if (!line)
             break;
+        if (line->kind == TL_PROCESS) {
+            draw_process(tl, s, r.row + row, line->thread);
+            continue;
+        }
         if (line->kind == TL_HEADER) {
             draw_header(tl, s, r.row + row, line->thread);
             continue;

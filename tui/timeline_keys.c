@@ -137,72 +137,7 @@ static bool mark(struct timeline *tl, enum action act, const char *arg)
     return true;
 }
 
-/* ---- Threads and looks ---- */
-
-static bool hide(struct timeline *tl, bool hide)
-{
-    size_t shown = 0;
-    for (size_t i = 0; i < tl->nthreads; i++) {
-        if (!hide)
-            tl->threads[i].hidden = false;
-        shown += !tl->threads[i].hidden;
-    }
-    if (hide && tl->sel.valid) {
-        size_t gone = tl->sel.thread;
-        if (shown <= 1) {
-            model_say(tl->m, "the last thread stays");
-            return true;
-        }
-        tl_move(tl, ACT_THREAD_NEXT);
-        tl->threads[gone].hidden = true;
-        model_say(tl->m, "thread %d hidden; :unhide shows all", (int)trace_thread(tl->trace, gone)->tid);
-    }
-    tl_layout(tl);
-    return true;
-}
-
-static bool pin(struct timeline *tl)
-{
-    if (!tl->sel.valid)
-        return true;
-    tl->threads[tl->sel.thread].pinned = !tl->threads[tl->sel.thread].pinned;
-    tl_layout(tl);
-    tl_scroll_to_selection(tl);
-    return true;
-}
-
-static bool collapse(struct timeline *tl)
-{
-    if (!tl->sel.valid)
-        return true;
-    tl->threads[tl->sel.thread].collapsed = !tl->threads[tl->sel.thread].collapsed;
-    tl_layout(tl);
-    tl_scroll_to_selection(tl);
-    return true;
-}
-
-/* Shows only threads whose name or id holds the pattern. */
-static bool filter(struct timeline *tl, const char *pattern)
-{
-    size_t shown = 0;
-    for (size_t i = 0; i < tl->nthreads; i++) {
-        const struct trace_thread *t = trace_thread(tl->trace, i);
-        char tid[24];
-        snprintf(tid, sizeof tid, "%d", (int)t->tid);
-        bool match = !pattern || !*pattern || strcasestr(t->comm, pattern) || strstr(tid, pattern);
-        tl->threads[i].hidden = !match;
-        shown += match;
-    }
-    if (shown == 0) {
-        for (size_t i = 0; i < tl->nthreads; i++)
-            tl->threads[i].hidden = false;
-        model_warn(tl->m, "no thread is called \"%s\": all stay", pattern);
-    }
-    tl_layout(tl);
-    if (tl->sel.valid && tl->threads[tl->sel.thread].hidden)
-        tl_move(tl, ACT_THREAD_NEXT);
-    return true;
-}
+/* ---- Looks ---- */
 
 static const char *const color_names[] = {"function", "module", "kernel"};
 
@@ -247,15 +182,6 @@ static bool looks(struct timeline *tl, enum action act, const char *arg)
                   tl->compact ? "on" : "off", tl->fold ? "folded" : "shown", color_names[tl->color],
                   tl->details ? "on" : "off");
         return true;
-    case ACT_HIDE:
-    case ACT_UNHIDE:
-        return hide(tl, act == ACT_HIDE);
-    case ACT_PIN:
-        return pin(tl);
-    case ACT_COLLAPSE:
-        return collapse(tl);
-    case ACT_FILTER:
-        return filter(tl, arg);
     default:
         return false;
     }
@@ -323,7 +249,7 @@ bool tl_action(struct timeline *tl, enum action act, const char *arg)
 {
     if (!tl->trace)
         return false;
-    if (window(tl, act) || tl_move(tl, act) || looks(tl, act, arg))
+    if (window(tl, act) || tl_move(tl, act) || looks(tl, act, arg) || tl_thread_action(tl, act, arg))
         return true;
     switch ((int)act) {
     case ACT_RANGE:

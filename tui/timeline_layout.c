@@ -13,13 +13,23 @@ static void add_thread(struct timeline *tl, size_t i)
 
 void tl_layout(struct timeline *tl)
 {
-    tl->lines.len = 0;
-    tl->pinned = 0;
-    for (int pinned = 1; pinned >= 0; pinned--) {
-        for (size_t i = 0; i < tl->nthreads; i++)
-            if (!tl->threads[i].hidden && tl->threads[i].pinned == (pinned == 1))
-                add_thread(tl, i);
-        if (pinned)
+    size_t process = SIZE_MAX;
+    tl->lines.len = tl->pinned = 0;
+    tl_order_threads(tl);
+    for (size_t k = 0; k < tl->nthreads; k++) {
+        size_t i = tl->shown[k];
+        const struct tl_thread *th = &tl->threads[i];
+        if (th->hidden)
+            continue;
+        if (!th->pinned && tl->nprocesses > 1) {
+            if (th->process != process)
+                vec_push(&tl->lines, ((struct tl_line){TL_PROCESS, i, 0}));
+            process = th->process;
+            if (tl->processes[process].collapsed)
+                continue;
+        }
+        add_thread(tl, i);
+        if (th->pinned)
             tl->pinned = tl->lines.len;
     }
 }
@@ -60,7 +70,7 @@ const struct tl_line *tl_line_at(struct timeline *tl, int row)
         return NULL;
     const struct tl_line *line = &tl->lines.data[a.first + k];
     /* The first line names its thread even when the header itself has scrolled away. */
-    while (r == 0 && line->kind != TL_HEADER)
+    while (r == 0 && (line->kind == TL_ROW || line->kind == TL_PAIR))
         line--;
     return line;
 }
@@ -78,9 +88,13 @@ void tl_scroll(struct timeline *tl, int lines)
 static bool line_holds(const struct tl_line *line, const struct timeline *tl)
 {
     const struct selection *sel = &tl->sel;
+    const struct tl_thread *th = &tl->threads[sel->thread];
+    if (line->kind == TL_PROCESS)
+        return tl->threads[line->thread].process == th->process && !th->pinned &&
+               tl->processes[th->process].collapsed;
     if (line->thread != sel->thread)
         return false;
-    if (tl->threads[sel->thread].collapsed)
+    if (th->collapsed)
         return line->kind == TL_HEADER;
     return (line->kind == TL_ROW && line->depth == sel->depth) ||
            (line->kind == TL_PAIR && line->depth / 2 == sel->depth / 2);
@@ -97,14 +111,15 @@ void tl_scroll_to_selection(struct timeline *tl)
         return;
     struct area a = area_of(tl, k < tl->pinned);
     /* The first line is the header of whatever lies below it; some of what is called is to be seen. */
-    size_t above = tl->lines.data[k].kind != TL_HEADER ? 1 : 0, below = a.shown > 8 ? 3 : 0;
+    bool in_thread = tl->lines.data[k].kind != TL_HEADER && tl->lines.data[k].kind != TL_PROCESS;
+    size_t above = in_thread ? 1 : 0, below = a.shown > 8 ? 3 : 0;
     k -= a.first;
     if (k < *a.top + above)
         *a.top = k - above;
     else if (a.shown > 0 && k + below >= *a.top + a.shown) {
         /* Of the thread as much as finds room, rather than the end of the one before it. */
         size_t header = k;
-        while (tl->lines.data[a.first + header].kind != TL_HEADER)
+        while (in_thread && tl->lines.data[a.first + header].kind != TL_HEADER)
             header--;
         size_t least = k + below - a.shown + 1;
         *a.top = header > least ? header : least;
@@ -114,11 +129,12 @@ void tl_scroll_to_selection(struct timeline *tl)
 
 size_t tl_thread_step(const struct timeline *tl, int delta)
 {
-    if (tl->nthreads == 0)
-        return SIZE_MAX;
-    size_t i = tl->sel.valid ? tl->sel.thread : 0;
-    for (size_t tries = 0; tries < tl->nthreads; tries++) {
-        i = delta < 0 ? (i + tl->nthreads - 1) % tl->nthreads : (i + 1) % tl->nthreads;
+    size_t n = tl->nthreads, at = 0;
+    while (tl->sel.valid && at + 1 < n && tl->shown[at] != tl->sel.thread)
+        at++;
+    for (size_t tries = 0; tries < n; tries++) {
+        at = delta < 0 ? (at + n - 1) % n : (at + 1) % n;
+        size_t i = tl->shown[at];
         if (!tl->threads[i].hidden && trace_thread(tl->trace, i)->spans > 0)
             return i;
     }

@@ -32,9 +32,11 @@ static bool span_under(struct timeline *tl, const struct tl_line *line, int col,
     return found;
 }
 
-static void click_header(struct timeline *tl, size_t thread)
+static void click_header(struct timeline *tl, const struct tl_line *line)
 {
-    tl->threads[thread].collapsed = !tl->threads[thread].collapsed;
+    struct tl_thread *th = &tl->threads[line->thread];
+    bool *collapsed = line->kind == TL_PROCESS ? &tl->processes[th->process].collapsed : &th->collapsed;
+    *collapsed = !*collapsed;
     tl_layout(tl);
 }
 
@@ -45,8 +47,8 @@ static bool click_rows(struct timeline *tl, const struct mouse *m)
     struct selection sel;
     if (!line || col >= tl->view.cols)
         return true;
-    if (line->kind == TL_HEADER) {
-        click_header(tl, line->thread);
+    if (line->kind == TL_HEADER || line->kind == TL_PROCESS) {
+        click_header(tl, line);
         return true;
     }
     uint64_t at = viewport_time_at(&tl->view, col);

@@ -25,11 +25,8 @@ void tl_select(struct timeline *tl, struct selection sel)
     if (!s)
         return;
     tl->sel = sel;
-    struct tl_thread *th = &tl->threads[sel.thread];
-    if (th->hidden || th->collapsed) {
-        th->hidden = th->collapsed = false;
+    if (tl_open_thread(tl, sel.thread))
         tl_layout(tl);
-    }
     viewport_show(&tl->view, s->start_ns, s->end_ns);
     tl_set_cursor(tl, cursor_in(tl, s));
     tl_scroll_to_selection(tl);
@@ -63,10 +60,12 @@ static bool go_to_thread(struct timeline *tl, int delta)
     size_t most = tl->sel.valid && tl->sel.depth + 1 < depths ? tl->sel.depth + 1 : depths;
     if (!selection_innermost(tl->src, i, most, tl->cursor_ns, &sel))
         return false;
-    bool collapsed = tl->threads[i].collapsed;
+    struct tl_process *process = &tl->processes[tl->threads[i].process];
+    bool collapsed = tl->threads[i].collapsed, folded = process->collapsed;
     tl_select(tl, sel);
-    if (collapsed) { /* stays as it was: moving inside opens it */
-        tl->threads[i].collapsed = true;
+    if (collapsed || folded) { /* stays as it was: moving inside opens it */
+        tl->threads[i].collapsed = collapsed;
+        process->collapsed = folded;
         tl_layout(tl);
         tl_scroll_to_selection(tl);
     }

@@ -72,40 +72,6 @@ uint16_t tl_role(struct timeline *tl, fn_id fn)
     return tl->roles[fn];
 }
 
-/* ---- Threads ---- */
-
-static void add_gap(struct tl_thread *th, const struct gap *gap)
-{
-    flame_gaps_add(flame_gap_is_hard(gap->cause) ? &th->hard : &th->soft, gap);
-    th->gaps[gap->cause] += gap->tid != 0;
-}
-
-static void set_threads(struct timeline *tl)
-{
-    size_t ngaps;
-    const struct gap *gaps = trace_gaps(tl->m->trace, &ngaps); /* lives as long as the threads */
-    tl->nthreads = trace_thread_count(tl->trace);
-    tl->threads = xcalloc(tl->nthreads + 1, sizeof *tl->threads);
-    for (size_t i = 0; i < ngaps; i++) {
-        ssize_t own = gaps[i].tid ? trace_find_thread(tl->trace, gaps[i].tid) : -1;
-        if (own >= 0)
-            add_gap(&tl->threads[own], &gaps[i]);
-        for (size_t k = 0; gaps[i].tid == 0 && k < tl->nthreads; k++)
-            add_gap(&tl->threads[k], &gaps[i]);
-    }
-}
-
-static void free_threads(struct timeline *tl)
-{
-    for (size_t i = 0; i < tl->nthreads; i++) {
-        flame_gaps_free(&tl->threads[i].hard);
-        flame_gaps_free(&tl->threads[i].soft);
-    }
-    free(tl->threads);
-    tl->threads = NULL;
-    tl->nthreads = 0;
-}
-
 /* ---- Index ---- */
 
 static void index_run(void *arg, const atomic_bool *cancel)
@@ -170,7 +136,7 @@ void tl_free_trace(struct timeline *tl)
 {
     free_index(tl);
     source_finder_clear(tl->finder);
-    free_threads(tl);
+    tl_free_threads(tl);
     free(tl->roles);
     tl->roles = NULL;
     viewport_free(&tl->view);
@@ -242,13 +208,6 @@ static void open_at_trigger(struct timeline *tl)
     tl_set_cursor(tl, at);
 }
 
-/* All threads of a small trace are open; of many only those that say something at first sight. */
-static void collapse_empty(struct timeline *tl)
-{
-    for (size_t i = 0; i < tl->nthreads; i++)
-        tl->threads[i].collapsed = trace_thread(tl->trace, i)->spans == 0;
-}
-
 void tl_set_trace(struct timeline *tl)
 {
     int cols = tl->view.cols > 0 ? tl->view.cols : 80;
@@ -260,10 +219,9 @@ void tl_set_trace(struct timeline *tl)
         tl->trace = tl->folded;
     const struct trace_info *info = trace_info(tl->trace);
     viewport_init(&tl->view, info->first_ns, info->last_ns, cols);
-    set_threads(tl);
     tl_forget_roles(tl);
     make_index(tl);
-    collapse_empty(tl);
+    tl_set_threads(tl);
     tl_layout(tl);
     open_at_trigger(tl);
     /* The way there is no history. */
