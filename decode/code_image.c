@@ -8,34 +8,25 @@
 #include "core/alloc.h"
 #include "core/demangle.h"
 #include "core/vec.h"
+#include "decode/map_history.h"
 #include "decode/sym_module.h"
 
-/* The mappings of a process from a time on. */
-struct epoch {
-    pid_t pid;
-    uint64_t from_ns, generation;
-    struct addrspace_map *maps;
-    size_t n;
-};
-
-struct open_file { /* of a module; fd −1: no bytes */
-    uint32_t module;
-    int fd;
-};
+#define FD_UNKNOWN (-2) /* not asked for yet */
 
 struct code_image {
     const struct addrspaces *as;
     struct symbolizer *symbols;
     struct functions *functions;
     const struct maps_log *log;
-    VEC(struct epoch) epochs; /* in the order of time */
-    pthread_mutex_t lock;     /* symbols, functions, files */
-    VEC(struct open_file) files;
+    struct map_history *history;
+    pthread_mutex_t lock; /* symbols, functions, files */
+    VEC(int) files;       /* of modules, by their number; −1: no bytes */
 };
 
 struct code_view {
     struct code_image *img;
-    const struct epoch *epoch; /* NULL: nothing is known */
+    struct map_state maps;
+    uint64_t state; /* of the history, in maps */
     pid_t pid;
     uint64_t time_ns;
 };
@@ -48,6 +39,7 @@ struct code_image *code_image_new(const struct addrspaces *as, struct symbolizer
     img->symbols = symbols;
     img->functions = functions;
     img->log = log;
+    img->history = map_history_new();
     pthread_mutex_init(&img->lock, NULL);
     return img;
 }
@@ -56,83 +48,43 @@ void code_image_free(struct code_image *img)
 {
     if (!img)
         return;
-    for (size_t i = 0; i < img->epochs.len; i++)
-        free(img->epochs.data[i].maps);
     for (size_t i = 0; i < img->files.len; i++)
-        if (img->files.data[i].fd >= 0)
-            close(img->files.data[i].fd);
-    vec_free(&img->epochs);
+        if (img->files.data[i] >= 0)
+            close(img->files.data[i]);
     vec_free(&img->files);
+    map_history_free(img->history);
     pthread_mutex_destroy(&img->lock);
     free(img);
 }
 
-/* The epoch that holds at a time: the latest not after it, else the first (what perf found mapped at its
- * start may be stamped later than the first packets). */
-static const struct epoch *epoch_at(const struct code_image *img, pid_t pid, uint64_t time_ns)
-{
-    const struct epoch *first = NULL, *best = NULL;
-    for (size_t i = 0; i < img->epochs.len; i++) {
-        const struct epoch *e = &img->epochs.data[i];
-        if (e->pid != pid)
-            continue;
-        if (!first)
-            first = e;
-        if (e->from_ns <= time_ns)
-            best = e;
-    }
-    return best ? best : first;
-}
-
 int code_image_note(struct code_image *img, pid_t pid, uint64_t time_ns)
 {
-    uint64_t generation = addrspaces_generation(img->as, pid);
-    const struct epoch *last = epoch_at(img, pid, UINT64_MAX);
-    if (!generation || (last && last->generation == generation))
-        return 0;
-    struct epoch e = {.pid = pid, .from_ns = time_ns, .generation = generation};
-    const struct addrspace_map *maps = addrspaces_maps(img->as, pid, &e.n);
-    e.maps = malloc((e.n ? e.n : 1) * sizeof *e.maps);
-    if (!e.maps)
-        return MTUI_E_NOMEM;
-    if (e.n)
-        memcpy(e.maps, maps, e.n * sizeof *maps);
-    /* Records of the same time, as perf writes them at its start, make one epoch. */
-    if (last && last->from_ns == time_ns) {
-        struct epoch *same = &img->epochs.data[last - img->epochs.data];
-        free(same->maps);
-        *same = e;
-        return 0;
-    }
-    if (!vec_try_push(&img->epochs, e)) {
-        free(e.maps);
-        return MTUI_E_NOMEM;
-    }
-    return 0;
+    size_t n;
+    const struct addrspace_map *maps = addrspaces_maps(img->as, pid, &n);
+    return map_history_note(img->history, pid, time_ns, addrspaces_generation(img->as, pid), maps, n);
 }
 
 bool code_image_knows(const struct code_image *img, pid_t pid)
 {
-    return epoch_at(img, pid, UINT64_MAX) != NULL;
+    return map_history_knows(img->history, pid);
 }
 
-static const struct addrspace_map *find_map(const struct epoch *e, uint64_t ip)
+const char *code_image_where(struct code_image *img, pid_t pid, uint64_t time_ns, uint64_t ip,
+                             const char **why)
 {
-    size_t lo = 0, hi = e ? e->n : 0;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (e->maps[mid].end <= ip)
-            lo = mid + 1;
-        else
-            hi = mid;
+    struct map_state maps = {0};
+    map_history_at(img->history, pid, time_ns, &maps);
+    const struct addrspace_map *m = map_state_find(&maps, ip);
+    map_state_free(&maps);
+    if (!m)
+        m = map_history_next(img->history, pid, time_ns, ip);
+    const char *path = m ? addrspaces_module(img->as, m->module).path : NULL;
+    if (why) {
+        pthread_mutex_lock(&img->lock);
+        *why = m ? symbolizer_why_missing(img->symbols, m) : NULL;
+        pthread_mutex_unlock(&img->lock);
     }
-    return e && lo < e->n && ip >= e->maps[lo].start ? &e->maps[lo] : NULL;
-}
-
-const char *code_image_where(const struct code_image *img, pid_t pid, uint64_t time_ns, uint64_t ip)
-{
-    const struct addrspace_map *m = find_map(epoch_at(img, pid, time_ns), ip);
-    return m ? addrspaces_module(img->as, m->module).path : NULL;
+    return path && symbolizer_is_anonymous(path) ? "" : path;
 }
 
 /* ---- views ---- */
@@ -146,6 +98,9 @@ struct code_view *code_view_new(struct code_image *img)
 
 void code_view_free(struct code_view *v)
 {
+    if (!v)
+        return;
+    map_state_free(&v->maps);
     free(v);
 }
 
@@ -153,28 +108,37 @@ bool code_view_at(struct code_view *v, pid_t pid, uint64_t time_ns)
 {
     v->time_ns = time_ns;
     v->pid = pid;
-    const struct epoch *e = epoch_at(v->img, pid, time_ns);
-    bool other = e != v->epoch;
-    v->epoch = e;
-    return other;
+    uint64_t state = map_history_state(v->img->history, pid, time_ns);
+    if (state == v->state)
+        return false;
+    v->state = state;
+    map_history_at(v->img->history, pid, time_ns, &v->maps); /* short of memory: as if nothing were known */
+    return true;
+}
+
+static const struct addrspace_map *find_map(const struct code_view *v, uint64_t ip)
+{
+    const struct addrspace_map *m = map_state_find(&v->maps, ip);
+    return m ? m : map_history_next(v->img->history, v->pid, v->time_ns, ip);
 }
 
 static int file_of(struct code_image *img, const struct addrspace_map *map)
 {
-    for (size_t i = 0; i < img->files.len; i++)
-        if (img->files.data[i].module == map->module)
-            return img->files.data[i].fd;
-    const struct sym_module *m = symbolizer_module(img->symbols, map);
-    struct open_file f = {map->module, m ? sym_module_fd(m) : -1};
-    vec_push(&img->files, f);
-    return f.fd;
+    while (img->files.len <= map->module)
+        vec_push(&img->files, FD_UNKNOWN);
+    int *fd = &img->files.data[map->module];
+    if (*fd == FD_UNKNOWN) {
+        const struct sym_module *m = symbolizer_module(img->symbols, map);
+        *fd = m ? sym_module_fd(m) : -1;
+    }
+    return *fd;
 }
 
 bool code_view_section(struct code_view *v, size_t i, struct code_section *out)
 {
-    if (!v->epoch || i >= v->epoch->n)
+    if (i >= v->maps.len)
         return false;
-    const struct addrspace_map *m = &v->epoch->maps[i];
+    const struct addrspace_map *m = v->maps.data[i];
     pthread_mutex_lock(&v->img->lock);
     int fd = file_of(v->img, m);
     pthread_mutex_unlock(&v->img->lock);
@@ -182,18 +146,26 @@ bool code_view_section(struct code_view *v, size_t i, struct code_section *out)
     return true;
 }
 
+/* Of code that has no file, mtui's dump. A file that is mapped there now has taken its place. */
+static size_t read_dump(const struct code_view *v, const struct addrspace_map *map, uint64_t ip, uint8_t *out,
+                        size_t n)
+{
+    const char *path = map ? addrspaces_module(v->img->as, map->module).path : "";
+    if (!v->img->log || (*path == '/' && !symbolizer_is_anonymous(path)))
+        return 0;
+    return maps_log_code_read(v->img->log, v->pid, v->time_ns, ip, out, n);
+}
+
 static size_t read_code(void *arg, uint64_t ip, uint8_t *out, size_t n)
 {
     struct code_view *v = arg;
     struct code_image *img = v->img;
-    size_t dumped = img->log ? maps_log_code_read(img->log, v->pid, v->time_ns, ip, out, n) : 0;
-    if (dumped)
-        return dumped;
-    const struct addrspace_map *map = find_map(v->epoch, ip);
-    if (!map)
-        return 0;
-    if (n > map->end - ip)
+    const struct addrspace_map *map = find_map(v, ip);
+    if (map && n > map->end - ip)
         n = (size_t)(map->end - ip);
+    size_t dumped = read_dump(v, map, ip, out, n);
+    if (dumped || !map)
+        return dumped;
     pthread_mutex_lock(&img->lock);
     int fd = file_of(img, map);
     pthread_mutex_unlock(&img->lock);
@@ -222,7 +194,7 @@ static fn_id function_at(void *arg, uint64_t ip, uint64_t *offset)
 {
     struct code_view *v = arg;
     struct code_image *img = v->img;
-    const struct addrspace_map *map = find_map(v->epoch, ip);
+    const struct addrspace_map *map = find_map(v, ip);
     *offset = UINT64_MAX;
     pthread_mutex_lock(&img->lock);
     fn_id fn;

@@ -28,8 +28,10 @@ int code_image_note(struct code_image *img, pid_t pid, uint64_t time_ns);
 /* True when the image knows of executable mappings of pid. */
 bool code_image_knows(const struct code_image *img, pid_t pid);
 
-/* What is mapped at ip at a time: path of the file, "" for memory without one, NULL for nothing. */
-const char *code_image_where(const struct code_image *img, pid_t pid, uint64_t time_ns, uint64_t ip);
+/* What is mapped at ip at a time: path of the file, "" for memory without one, NULL for nothing. *why (may
+ * be NULL) gets a sentence why no file is used for it, NULL when one is or there is none. */
+const char *code_image_where(struct code_image *img, pid_t pid, uint64_t time_ns, uint64_t ip,
+                             const char **why);
 
 /* ---- One worker's view ---- */
 

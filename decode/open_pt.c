@@ -23,6 +23,7 @@ struct thread {
 /* Code that was not at hand, by mapping. */
 struct missing {
     char *where;
+    const char *why; /* NULL: nothing to say */
     uint64_t bytes, times;
 };
 
@@ -175,22 +176,22 @@ static void on_events(void *arg, const struct flow_event *events, size_t n)
         d->rc = pt_runs_events(d->runs, events, n);
 }
 
-static const char *where_is(const struct decoder *d, const struct pt_loss *loss, pid_t tid)
+static const char *where_is(const struct decoder *d, const struct pt_loss *loss, pid_t tid, const char **why)
 {
     const char *path = code_image_where(d->source.image, pt_source_process(&d->source, tid),
-                                        loss->from_time, loss->ip);
+                                        loss->from_time, loss->ip, why);
     if (!path)
         return loss->ip >> 63 ? "the kernel" : "memory where nothing is known to be mapped";
     return *path ? path : "memory without a file";
 }
 
-static void note_missing(struct decoder *d, const char *where, uint64_t bytes)
+static void note_missing(struct decoder *d, const char *where, const char *why, uint64_t bytes)
 {
     size_t i = 0;
     while (i < d->missing.len && strcmp(d->missing.data[i].where, where) != 0)
         i++;
     if (i == d->missing.len)
-        vec_push(&d->missing, ((struct missing){.where = xstrdup(where)}));
+        vec_push(&d->missing, ((struct missing){.where = xstrdup(where), .why = why}));
     d->missing.data[i].bytes += bytes;
     d->missing.data[i].times++;
 }
@@ -198,9 +199,9 @@ static void note_missing(struct decoder *d, const char *where, uint64_t bytes)
 static char *describe(struct decoder *d, const struct pt_loss *loss, pid_t tid)
 {
     if (loss->cause == GAP_NO_IMAGE) {
-        const char *where = where_is(d, loss, tid);
-        note_missing(d, where, loss->bytes);
-        return xasprintf("%s: %s", where, loss->why);
+        const char *why, *where = where_is(d, loss, tid, &why);
+        note_missing(d, where, why, loss->bytes);
+        return why ? xasprintf("%s: %s: %s", where, loss->why, why) : xasprintf("%s: %s", where, loss->why);
     }
     if (loss->ip)
         return xasprintf("%s, at %llx", loss->why, (unsigned long long)loss->ip);
@@ -293,9 +294,10 @@ static void note_result(struct decoder *d)
                   fmt_size(lost, d->bytes_lost), fmt_size(all, bytes),
                   (unsigned long long)d->losses);
     for (size_t i = 0; i < d->missing.len; i++)
-        open_note(d->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s places",
+        open_note(d->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s places%s%s",
                   d->missing.data[i].where, fmt_size(lost, d->missing.data[i].bytes),
-                  fmt_count(all, d->missing.data[i].times));
+                  fmt_count(all, d->missing.data[i].times), d->missing.data[i].why ? ": " : "",
+                  d->missing.data[i].why ? d->missing.data[i].why : "");
     if (pt_runs_unknown(d->runs))
         open_note(d->c, "%s calls and returns are not shown: it is not known which thread ran then",
                   fmt_count(lost, pt_runs_unknown(d->runs)));

@@ -1,8 +1,23 @@
 #include "decode/pt_source.h"
 
+/* Mappings that mtui itself captured came in with the record at hand. */
+static int note_captures(struct pt_source *s, uint64_t time_ns, size_t *next)
+{
+    const struct maps_log *log = s->context->maps;
+    int rc = 0;
+    for (; log && rc == 0 && *next < maps_log_capture_count(log); (*next)++) {
+        const struct maps_capture *c = maps_log_capture(log, *next);
+        if (c->time_ns > time_ns)
+            break;
+        rc = code_image_note(s->image, c->pid, c->time_ns);
+    }
+    return rc;
+}
+
 static int read_records(struct pt_source *s, struct perf_file *f, struct err *err)
 {
     struct perf_record rec;
+    size_t captures = 0;
     int rc;
     while ((rc = perf_file_next(f, &rec, err)) > 0) {
         if (open_cancelled(s->context))
@@ -14,7 +29,8 @@ static int read_records(struct pt_source *s, struct perf_file *f, struct err *er
                     : rec.kind == PERF_REC_COMM ? rec.u.comm.pid
                     : rec.kind == PERF_REC_FORK ? rec.u.fork.pid
                                                 : -1;
-        if ((pid > 0 && code_image_note(s->image, pid, rec.has_time ? rec.time_ns : 0) < 0) ||
+        if (note_captures(s, rec.time_ns, &captures) < 0 ||
+            (pid > 0 && code_image_note(s->image, pid, rec.has_time ? rec.time_ns : 0) < 0) ||
             pt_switches_apply(s->switches, &rec) < 0)
             return err_set(err, MTUI_E_NOMEM, "not enough memory for the mappings");
     }

@@ -261,7 +261,7 @@ static struct found find_jit(struct symbolizer *s, pid_t pid, uint64_t ip)
 }
 
 /* perf's idea of memory that has no file (tools/perf/util/map.c, is_anon_memory), and heaps. */
-static bool is_anonymous(const char *path)
+bool symbolizer_is_anonymous(const char *path)
 {
     static const char *const starts[] = {"//anon", "/dev/zero", "/anon_hugepage", "[heap]", "[stack",
                                          "/memfd:", "/SYSV", "anon_inode:"};
@@ -273,7 +273,7 @@ static bool is_anonymous(const char *path)
 
 static struct found find_in_map(struct symbolizer *s, const struct addrspace_map *map, uint64_t ip)
 {
-    if (is_anonymous(addrspaces_module(s->as, map->module).path))
+    if (symbolizer_is_anonymous(addrspaces_module(s->as, map->module).path))
         return find_jit(s, map->owner, ip);
     return find_in_file(s, map, ip);
 }
@@ -409,10 +409,18 @@ fn_id symbolizer_find_mapped(struct symbolizer *s, const struct addrspace_map *m
 
 const struct sym_module *symbolizer_module(struct symbolizer *s, const struct addrspace_map *map)
 {
-    if (is_anonymous(addrspaces_module(s->as, map->module).path))
+    if (symbolizer_is_anonymous(addrspaces_module(s->as, map->module).path))
         return NULL;
     const struct file *f = file_of_module(s, map->module);
     return sym_module_source(f->module) ? f->module : NULL;
+}
+
+const char *symbolizer_why_missing(struct symbolizer *s, const struct addrspace_map *map)
+{
+    if (symbolizer_is_anonymous(addrspaces_module(s->as, map->module).path))
+        return NULL;
+    const struct file *f = file_of_module(s, map->module);
+    return sym_module_source(f->module) ? NULL : sym_module_reason(f->module);
 }
 
 size_t symbolizer_account_count(const struct symbolizer *s)

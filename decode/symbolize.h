@@ -45,9 +45,15 @@ fn_id symbolizer_find(struct symbolizer *s, pid_t pid, uint64_t ip, enum perf_cp
  * count, not what is mapped now). */
 fn_id symbolizer_find_mapped(struct symbolizer *s, const struct addrspace_map *map, uint64_t ip);
 
+/* True for what a mapping without a file is called (perf's "//anon", heaps, shared memory). */
+bool symbolizer_is_anonymous(const char *path);
+
 /* The file that is used for a mapping (decode/sym_module.h), or NULL; lives as long as s. */
 struct sym_module;
 const struct sym_module *symbolizer_module(struct symbolizer *s, const struct addrspace_map *map);
+
+/* Why no file is used for a mapping, a sentence that lives as long as s; NULL: one is, or it has none. */
+const char *symbolizer_why_missing(struct symbolizer *s, const struct addrspace_map *map);
 
 /* How the names of one module came out. */
 struct symbolizer_account {
