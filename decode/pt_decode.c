@@ -2,9 +2,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/cpus.h"
 #include "core/vec.h"
 #include "decode/pt_libipt.h"
 
@@ -276,18 +276,12 @@ static int run_threads(struct run *run, unsigned threads, struct err *err)
     return rc;
 }
 
-static unsigned cpus(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 1 ? (unsigned)n : 1;
-}
-
 int pt_decode_run(const struct pt_source *s, const struct pt_pieces *pieces,
                   const struct pt_decode_options *options, const struct pt_decode_sink *sink,
                   struct err *err)
 {
     struct run run = {.source = s, .pieces = pieces, .options = options, .sink = sink};
-    unsigned threads = options->threads ? options->threads : cpus();
+    unsigned threads = options->threads ? options->threads : cpus_online();
     if (threads > pieces->len)
         threads = (unsigned)pieces->len;
     return threads > 1 ? run_threads(&run, threads, err) : run_alone(&run, err);

@@ -10,7 +10,7 @@
  *   min, p50, p99, max, mean, histogram   of the whole durations of those calls, also where they reach out
  *           of the range. Percentiles are by nearest rank and exact.
  *
- * Needs 4 bytes a span while it works. */
+ * While it works it needs 4 bytes for each call of 4 us and more. */
 #ifndef MTUI_DECODE_STATS_H
 #define MTUI_DECODE_STATS_H
 

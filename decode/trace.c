@@ -42,6 +42,7 @@ void trace_free(struct trace *t)
         struct track *k = &t->tracks[i];
         large_free(k->spans, (size_t)k->info.spans, sizeof *k->spans);
         free(k->row_first);
+        free(k->nested);
         free(k->comm);
     }
     free(t->tracks);
@@ -94,6 +95,15 @@ const struct span *trace_row(const struct trace *t, size_t thread, size_t depth,
     const struct track *k = &t->tracks[thread];
     *n = k->row_first[depth + 1] - k->row_first[depth];
     return k->spans + k->row_first[depth];
+}
+
+const uint64_t *trace_row_nested(const struct trace *t, size_t thread, size_t depth, size_t *first)
+{
+    *first = 0;
+    if (thread >= t->ntracks || depth >= t->tracks[thread].info.depths)
+        return NULL;
+    *first = t->tracks[thread].row_first[depth];
+    return t->tracks[thread].nested;
 }
 
 const struct span *trace_row_at(const struct trace *t, size_t thread, size_t depth,

@@ -114,6 +114,10 @@ ssize_t trace_find_thread(const struct trace *t, pid_t tid);
 /* The spans of one row, sorted by start; *n gets their number. Row 0 is the outermost frame. */
 const struct span *trace_row(const struct trace *t, size_t thread, size_t depth, size_t *n);
 
+/* Which spans of a row lie inside another call of their function: a bit each, the i-th span's is bit
+ * *first + i of the words, counted from the lowest. NULL for a row that does not exist. */
+const uint64_t *trace_row_nested(const struct trace *t, size_t thread, size_t depth, size_t *first);
+
 /* The span of a row that covers time_ns, or the last one that starts before it (the caller checks
  * end_ns), or NULL. O(log n). */
 const struct span *trace_row_at(const struct trace *t, size_t thread, size_t depth,

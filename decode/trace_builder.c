@@ -36,6 +36,7 @@ static void free_thread(struct thread_builder *t)
     free(t->comm);
     vec_free(&t->stack);
     vec_free(&t->stretches);
+    vec_free(&t->wraps);
     free(t);
 }
 
@@ -234,6 +235,8 @@ int trace_builder_wrap(struct trace_builder *b, size_t thread, uint64_t time_ns,
     uint64_t now = advance(t, time_ns);
     if (t->stack.len || !t->now.spans || t->now.rows >= TRACE_MAX_DEPTH)
         return trace_builder_enter(b, thread, time_ns, fn, SPAN_INFERRED_START);
+    if (!vec_try_push(&t->wraps, fn))
+        return MTUI_E_NOMEM;
     t->now.floor--;
     t->now.rows++;
     return open_span(t, t->now.first_ns, now, t->now.floor, fn, SPAN_INFERRED_START);

@@ -35,6 +35,7 @@ struct thread_builder {
     bool borrowed; /* the chunks are another builder's */
     VEC(struct frame) stack;
     VEC(struct stretch) stretches; /* all but the present one */
+    VEC(fn_id) wraps;              /* frames found around others, in the order of finding */
     struct stretch now;
     size_t rows; /* that any of the stretches takes */
 };

@@ -5,15 +5,27 @@
 
 #include "core/alloc.h"
 #include "decode/large.h"
+#include "decode/nesting.h"
 #include "decode/trace_builder_priv.h"
 
 /* The spans in the order of calls, with their stretches. */
 struct reader {
     const struct thread_builder *t;
-    size_t stretch;
+    size_t stretch, wraps;
     uint64_t left; /* of the stretch */
     uint16_t floor;
+    struct nesting *nesting; /* NULL: not asked */
 };
+
+/* Frames found around others come after them, but were open all the time, the last one outermost. */
+static void open_wraps(struct reader *r)
+{
+    size_t n = (uint16_t)-r->floor;
+    nesting_leave(r->nesting, 0);
+    r->wraps += n;
+    for (size_t d = 0; d < n; d++)
+        nesting_enter(r->nesting, d, r->t->wraps.data[r->wraps - 1 - d]);
+}
 
 static uint16_t true_depth(struct reader *r, const struct span *s)
 {
@@ -24,6 +36,8 @@ static uint16_t true_depth(struct reader *r, const struct span *s)
         r->stretch++;
         r->left = st->spans;
         r->floor = st->floor;
+        if (r->nesting)
+            open_wraps(r);
     }
     r->left--;
     return (uint16_t)(s->depth - r->floor);
@@ -45,37 +59,63 @@ static const struct span *next_open(const struct thread_builder *t, size_t *at)
     return *at < t->stack.len ? t->stack.data[(*at)++].span : NULL;
 }
 
+/* What rows are made into. */
+struct rows {
+    struct span *spans;
+    size_t *first, *next; /* a row: its first place, the one to fill next */
+    uint64_t *nested;
+    struct nesting nesting;
+};
+
+static int rows_init(struct rows *r, const struct thread_builder *t, size_t nfn, size_t depths)
+{
+    *r = (struct rows){.first = malloc((depths + 1) * sizeof *r->first),
+                       .next = calloc(depths, sizeof *r->next),
+                       .nested = calloc((size_t)t->info.spans / 64 + 1, sizeof *r->nested),
+                       .spans = large_alloc((size_t)t->info.spans, sizeof *r->spans)};
+    if (r->first && r->next && r->nested && r->spans && nesting_init(&r->nesting, nfn, depths) == 0)
+        return 0;
+    free(r->first);
+    free(r->next);
+    free(r->nested);
+    large_free(r->spans, (size_t)t->info.spans, sizeof *r->spans);
+    return MTUI_E_NOMEM;
+}
+
+static struct span *put(struct rows *r, const struct span *s, uint16_t depth)
+{
+    size_t at = r->next[depth]++;
+    if (nesting_enter(&r->nesting, depth, s->fn))
+        r->nested[at / 64] |= (uint64_t)1 << at % 64;
+    r->spans[at] = *s;
+    r->spans[at].depth = depth;
+    return &r->spans[at];
+}
+
 /* From the order of calls into rows; what is open ends at the thread's last time. Frees the chunks as it
  * goes, unless they are borrowed. A frame found around others is appended after them, but it is the first
  * of its stretch in its row: rows come out sorted. */
-static int sort_into_rows(struct thread_builder *t, struct track *k)
+static int sort_into_rows(struct thread_builder *t, size_t nfn, struct track *k)
 {
+    struct rows rows;
     size_t depths = t->now.rows > t->rows ? t->now.rows : t->rows;
     if (t->info.spans == 0)
         return 0;
-    size_t *first = malloc((depths + 1) * sizeof *first), *next = calloc(depths, sizeof *next);
-    struct span *spans = large_alloc((size_t)t->info.spans, sizeof *spans);
-    if (!first || !next || !spans) {
-        free(first);
-        free(next);
-        large_free(spans, (size_t)t->info.spans, sizeof *spans);
+    if (rows_init(&rows, t, nfn, depths) < 0)
         return MTUI_E_NOMEM;
-    }
-    count_rows(t, next);
-    first[0] = 0;
+    count_rows(t, rows.next);
+    rows.first[0] = 0;
     for (size_t d = 0; d < depths; d++) {
-        first[d + 1] = first[d] + next[d];
-        next[d] = first[d];
+        rows.first[d + 1] = rows.first[d] + rows.next[d];
+        rows.next[d] = rows.first[d];
     }
-    struct reader r = {.t = t};
+    struct reader r = {.t = t, .nesting = &rows.nesting};
     size_t at = 0;
     const struct span *open = next_open(t, &at);
     for (struct span_chunk *c = t->first, *rest; c; c = rest) {
         for (size_t i = 0; i < c->used; i++) {
             uint16_t depth = true_depth(&r, &c->spans[i]);
-            struct span *to = &spans[next[depth]++];
-            *to = c->spans[i];
-            to->depth = depth;
+            struct span *to = put(&rows, &c->spans[i], depth);
             if (&c->spans[i] == open) {
                 to->end_ns = t->now_ns;
                 to->flags |= SPAN_INFERRED_END;
@@ -88,9 +128,11 @@ static int sort_into_rows(struct thread_builder *t, struct track *k)
     }
     t->last = NULL;
     t->rows = depths;
-    free(next);
-    k->spans = spans;
-    k->row_first = first;
+    nesting_free(&rows.nesting);
+    free(rows.next);
+    k->spans = rows.spans;
+    k->nested = rows.nested;
+    k->row_first = rows.first;
     return 0;
 }
 
@@ -165,7 +207,7 @@ static int build_tracks(struct trace_builder *b, struct trace *t)
     for (size_t i = 0; i < b->threads.len; i++) {
         struct thread_builder *from = b->threads.data[i];
         struct track *k = &t->tracks[i];
-        if (sort_into_rows(from, k) < 0)
+        if (sort_into_rows(from, functions_count(b->functions), k) < 0)
             return MTUI_E_NOMEM;
         k->info = from->info;
         k->info.depths = k->row_first ? from->rows : 0;
@@ -265,10 +307,13 @@ static struct thread_builder *fork_thread(const struct thread_builder *t, bool *
     k->borrowed = true;
     memset(&k->stack, 0, sizeof k->stack);
     memset(&k->stretches, 0, sizeof k->stretches);
+    memset(&k->wraps, 0, sizeof k->wraps);
     for (size_t i = 0; i < t->stack.len; i++)
         *no_memory |= !vec_try_push(&k->stack, t->stack.data[i]);
     for (size_t i = 0; i < t->stretches.len; i++)
         *no_memory |= !vec_try_push(&k->stretches, t->stretches.data[i]);
+    for (size_t i = 0; i < t->wraps.len; i++)
+        *no_memory |= !vec_try_push(&k->wraps, t->wraps.data[i]);
     return k;
 }
 

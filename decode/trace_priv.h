@@ -9,6 +9,7 @@ struct track {
     struct trace_thread info;
     struct span *spans; /* large_alloc(info.spans, sizeof *spans) */
     size_t *row_first;  /* info.depths + 1 entries; NULL without rows */
+    uint64_t *nested;   /* a bit a span */
     char *comm;
 };
 

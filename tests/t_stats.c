@@ -219,6 +219,49 @@ static void long_calls(void **state)
     trace_free(tr);
 }
 
+/* Many calls, short, long and very long ones, by one worker and by four: the ranks of the sorted list. */
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void many_calls(void **state)
+{
+    (void)state;
+    enum { CALLS = 300000 };
+    uint64_t *d = malloc(CALLS * sizeof *d);
+    for (unsigned kind = 0; kind < 4; kind++) {
+        struct trace_builder *b = new_builder(2);
+        size_t th = trace_builder_thread(b, 1, 1);
+        uint64_t r = 5 + kind, t = 0, sum = 0, buckets[STATS_BUCKETS] = {0};
+        trace_builder_enter(b, th, 0, 1, 0);
+        for (size_t i = 0; i < CALLS; i++) {
+            const uint64_t most[] = {100, 5000, 20 << (rnd(&r) % 14), (uint64_t)3 << (rnd(&r) % 34)};
+            d[i] = rnd(&r) % most[kind];
+            sum += d[i];
+            buckets[d[i] < 2 ? 0 : 63 - __builtin_clzll(d[i])]++;
+            trace_builder_enter(b, th, t, 0, 0);
+            trace_builder_leave(b, th, t += d[i], 0);
+        }
+        trace_builder_leave(b, th, t, 0);
+        qsort(d, CALLS, sizeof *d, by_size);
+        struct trace *tr = finish(b);
+        for (unsigned workers = 0; workers <= 4; workers += 4) {
+            struct stats_options all = {.thread = -1, .workers = workers};
+            struct stats *s = NULL;
+            assert_int_equal(stats_new(&s, tr, &all, NULL), 0);
+            assert_fn(s, 0, (uint64_t[8]){CALLS, sum, sum, d[0], d[CALLS / 2 - 1], d[CALLS / 100 * 99 - 1],
+                                          d[CALLS - 1], sum / CALLS});
+            assert_fn(s, 1, (uint64_t[8]){1, t, 0, t, t, t, t, t});
+            assert_memory_equal(stats_find(s, 0)->histogram, buckets, sizeof buckets);
+            stats_free(s);
+        }
+        trace_free(tr);
+    }
+    free(d);
+}
+
 /* ---- Random traces against a plain computation ---- */
 
 enum { FNS = 6, MOST = 6000 };
@@ -298,7 +341,7 @@ static void random_traces(void **state)
         while (depth)
             p[stack[--depth]].end = now;
         struct trace *t = finish(b);
-        for (int i = 0; i < 6; i++) {
+        for (int i = 0; i < 12; i++) {
             struct stats_options o = {.thread = -1, .workers = 2};
             uint64_t from = 0, to = UINT64_MAX;
             if (i) {
@@ -382,6 +425,7 @@ int main(void)
         cmocka_unit_test(nothing_to_count),
         cmocka_unit_test(selection_equals_sorting),
         cmocka_unit_test(long_calls),
+        cmocka_unit_test(many_calls),
         cmocka_unit_test(random_traces),
         cmocka_unit_test(walk_in_call_order),
     };

@@ -44,6 +44,14 @@ static void assert_span(const struct span *s, uint64_t start, uint64_t end, fn_i
     assert_int_equal(s->flags, flags);
 }
 
+static bool nested(const struct trace *t, size_t thread, size_t depth, size_t i)
+{
+    size_t first;
+    const uint64_t *bits = trace_row_nested(t, thread, depth, &first);
+    assert_non_null(bits);
+    return bits[(first + i) / 64] >> (first + i) % 64 & 1;
+}
+
 static void a_small_tree(void **state)
 {
     (void)state;
@@ -207,6 +215,8 @@ static void deeper_than_the_limit(void **state)
     size_t n = 0;
     assert_int_equal(trace_thread(t, 0)->depths, TRACE_MAX_DEPTH);
     assert_span(trace_row(t, 0, TRACE_MAX_DEPTH - 1, &n), TRACE_MAX_DEPTH - 1, 80000, 0, 0);
+    assert_true(nested(t, 0, TRACE_MAX_DEPTH - 1, 0));
+    assert_false(nested(t, 0, 1, 0));
     trace_free(t);
 }
 
@@ -216,7 +226,7 @@ struct model_span {
     uint64_t start, end;
     size_t thread, depth;
     fn_id fn;
-    bool open;
+    bool open, nested;
 };
 
 static uint64_t rnd(uint64_t *s)
@@ -245,7 +255,9 @@ static void random_calls(void **state)
             if (rnd(&r) % 100 < 51 && depth[th] < DEPTH) {
                 fn_id fn = (fn_id)(rnd(&r) % 9);
                 assert_int_equal(trace_builder_enter(b, at, now[th], fn, 0), 0);
-                m[nm] = (struct model_span){now[th], 0, th, depth[th], fn, true};
+                m[nm] = (struct model_span){now[th], 0, th, depth[th], fn, true, false};
+                for (size_t k = 0; k < depth[th]; k++)
+                    m[nm].nested |= m[stack[th][k]].fn == fn;
                 stack[th][depth[th]++] = nm++;
                 if (depth[th] > rows[th])
                     rows[th] = depth[th];
@@ -272,6 +284,7 @@ static void random_calls(void **state)
                     assert_true(j < n);
                     assert_span(&row[j++], m[i].start, m[i].end, m[i].fn,
                                 m[i].open ? SPAN_INFERRED_END : 0);
+                    assert_int_equal(nested(t, th, d, j - 1), m[i].nested);
                 }
                 assert_int_equal(j, n);
                 seen += n;
@@ -286,6 +299,54 @@ static void random_calls(void **state)
         trace_free(t);
         free(m);
     }
+}
+
+/* A frame found around others makes calls of its function among them nested, also when it was found after
+ * one that is over by then; what comes behind it, or after a cut, does not lie in it. */
+static void nested_in_frames_found_later(void **state)
+{
+    (void)state;
+    struct trace_builder *b = new_builder(4);
+    size_t th = trace_builder_thread(b, 1, 1), n;
+    trace_builder_enter(b, th, 10, 1, 0);
+    trace_builder_enter(b, th, 11, 2, 0);
+    trace_builder_leave(b, th, 12, 0);
+    trace_builder_leave(b, th, 20, 0);
+    trace_builder_wrap(b, th, 20, 0); /* f0 { f1 { f2 } */
+    trace_builder_enter(b, th, 25, 1, 0);
+    trace_builder_leave(b, th, 30, 0);
+    trace_builder_leave(b, th, 40, 0);
+    trace_builder_wrap(b, th, 40, 1); /* f1 { f0 { f1 { f2 } f1 } */
+    trace_builder_enter(b, th, 45, 0, 0);
+    trace_builder_enter(b, th, 46, 0, 0);
+    trace_builder_cut(b, th, 50, 0);
+    trace_builder_enter(b, th, 60, 1, 0);
+    trace_builder_leave(b, th, 61, 0);
+    trace_builder_wrap(b, th, 62, 3);
+    struct trace *t = finish(b);
+    const struct span *r = trace_row(t, 0, 0, &n);
+    assert_int_equal(n, 2);
+    assert_span(&r[0], 10, 50, 1, SPAN_INFERRED_START);
+    assert_span(&r[1], 60, 62, 3, SPAN_INFERRED_START | SPAN_INFERRED_END);
+    r = trace_row(t, 0, 1, &n);
+    assert_int_equal(n, 3);
+    assert_span(&r[0], 10, 40, 0, SPAN_INFERRED_START);
+    assert_span(&r[1], 45, 50, 0, 0);
+    assert_span(&r[2], 60, 61, 1, 0);
+    r = trace_row(t, 0, 2, &n);
+    assert_int_equal(n, 3);
+    assert_span(&r[0], 10, 20, 1, 0);
+    assert_span(&r[1], 25, 30, 1, 0);
+    assert_span(&r[2], 46, 50, 0, 0);
+    assert_span(trace_row(t, 0, 3, &n), 11, 12, 2, 0);
+    static const bool want[4][3] = {{false, false}, {false, false, false}, {true, true, true}, {false}};
+    for (size_t d = 0; d < 4; d++) {
+        trace_row(t, 0, d, &n);
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(nested(t, 0, d, i), want[d][i]);
+    }
+    assert_null(trace_row_nested(t, 0, 4, &n));
+    trace_free(t);
 }
 
 /* Each broken invariant is found: trace_check must not be a rubber stamp. */
@@ -410,6 +471,7 @@ int main(void)
         cmocka_unit_test(threads_gaps_and_marks_are_sorted),
         cmocka_unit_test(deeper_than_the_limit),
         cmocka_unit_test(random_calls),
+        cmocka_unit_test(nested_in_frames_found_later),
         cmocka_unit_test(check_finds_faults),
         cmocka_unit_test(threads_fill_in_parallel),
         cmocka_unit_test(functions_are_interned),

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/cpus.h"
 #include "core/utf8.h"
 #include "decode/export.h"
 #include "decode/export_branches.h"
@@ -31,7 +32,7 @@ int cmd_export(struct cli *c)
         .libipt = c->decoder == CLI_DECODER_LIBIPT,
         .stdin_fd = STDIN_FILENO,
     };
-    struct export_options options = {.tid = c->tid, .workers = c->threads};
+    struct export_options options = {.tid = c->tid, .workers = c->threads ? c->threads : cpus_online()};
     const char *out = c->output ? c->output : "-";
     bool branches = strcmp(c->format, "branches") == 0; /* listed while decoding, not out of a trace */
     int rc;
