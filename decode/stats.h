@@ -76,4 +76,16 @@ size_t stats_longest(const struct trace *t, fn_id fn, const struct stats_options
 int stats_median(const struct trace *t, fn_id fn, const struct stats_options *options,
                  struct stats_call *out, uint64_t *calls, struct err *err);
 
+/* All calls of a function, by duration. */
+struct stats_calls {
+    struct stats_call *longest; /* the longest n of all.calls, longest first, then by start */
+    size_t n;
+    struct function_stats all;  /* of every call, but total_ns and self_ns, which are 0 */
+};
+
+/* At most max of them are listed (≥ 1); MTUI_E_NOMEM, MTUI_E_CANCEL. No calls are no error. */
+int stats_calls_new(struct stats_calls *out, const struct trace *t, fn_id fn,
+                    const struct stats_options *options, size_t max, struct err *err);
+void stats_calls_free(struct stats_calls *c);
+
 #endif

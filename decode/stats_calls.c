@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/vec.h"
 #include "decode/select.h"
 #include "decode/stats.h"
 #include "decode/walk.h"
@@ -210,89 +211,135 @@ static int offer(void *arg, const struct stats_call *c)
     return 0;
 }
 
+/* The worst goes last. */
+static void sort_heap(struct stats_call *heap, size_t n)
+{
+    for (size_t left = n; left > 1; left--) {
+        swap(&heap[0], &heap[left - 1]);
+        sift_down(heap, left - 1, 0);
+    }
+}
+
 size_t stats_longest(const struct trace *t, fn_id fn, const struct stats_options *options,
                      struct stats_call *out, size_t max)
 {
     struct longest l = {.heap = out, .max = max};
     if (max)
         visit_calls(t, fn, options, offer, &l);
-    for (size_t left = l.n; left > 1; left--) { /* heap sort: the worst goes last */
-        swap(&out[0], &out[left - 1]);
-        sift_down(out, left - 1, 0);
-    }
+    sort_heap(out, l.n);
     return l.n;
+}
+
+/* ---- Ranks ---- */
+
+/* Durations; what needs more than 32 bits is the largest value, and ranks above the others. */
+struct durations {
+    VEC(uint32_t) ns;
+    struct function_stats all;
+    struct longest longest; /* max 0: not asked for */
+};
+
+static int gather(void *arg, const struct stats_call *c)
+{
+    struct durations *d = arg;
+    struct function_stats *f = &d->all;
+    uint64_t ns = c->duration_ns;
+    if (!vec_try_push(&d->ns, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX))
+        return MTUI_E_NOMEM;
+    f->min_ns = f->calls == 0 || ns < f->min_ns ? ns : f->min_ns;
+    f->max_ns = ns > f->max_ns ? ns : f->max_ns;
+    f->histogram[ns ? 63 - __builtin_clzll(ns) : 0]++;
+    f->mean_ns += ns; /* the sum, until it is known how many */
+    f->calls++;
+    return d->longest.max ? offer(&d->longest, c) : 0;
+}
+
+/* The duration of that rank from 1 (nearest rank, as in struct function_stats). */
+static int duration_of(struct durations *d, const struct trace *t, const struct stats_options *o,
+                       uint64_t percent, uint64_t *ns)
+{
+    size_t n = d->ns.len, rank = n / 100 * percent + (n % 100 * percent + 99) / 100;
+    *ns = select_u32(d->ns.data, n, rank - 1);
+    if (*ns < UINT32_MAX)
+        return 0;
+    size_t from_top = n - rank + 1;
+    struct stats_call *calls = malloc(from_top * sizeof *calls);
+    if (!calls)
+        return MTUI_E_NOMEM;
+    stats_longest(t, d->all.fn, o, calls, from_top);
+    *ns = calls[from_top - 1].duration_ns;
+    free(calls);
+    return 0;
+}
+
+static int finish(int rc, struct err *err)
+{
+    return rc == 0 ? 0 : err_set(err, rc, rc == MTUI_E_CANCEL ? "cancelled" : "not enough memory");
 }
 
 /* ---- The median call ---- */
 
-struct median {
-    uint32_t *ns; /* durations; what needs more bits is the largest value, and ranks above the others */
-    size_t n, cap;
-    uint64_t wanted_ns;
+struct wanted {
+    uint64_t ns;
     struct stats_call best;
     bool found;
 };
 
-static int count_one(void *arg, const struct stats_call *c)
-{
-    (void)c;
-    ((struct median *)arg)->cap++;
-    return 0;
-}
-
-static int gather_one(void *arg, const struct stats_call *c)
-{
-    struct median *m = arg;
-    m->ns[m->n++] = c->duration_ns < UINT32_MAX ? (uint32_t)c->duration_ns : UINT32_MAX;
-    return 0;
-}
-
 static int take_first(void *arg, const struct stats_call *c)
 {
-    struct median *m = arg;
-    if (c->duration_ns == m->wanted_ns && (!m->found || worse(&m->best, c))) {
-        m->best = *c;
-        m->found = true;
+    struct wanted *w = arg;
+    if (c->duration_ns == w->ns && (!w->found || worse(&w->best, c))) {
+        w->best = *c;
+        w->found = true;
     }
-    return 0;
-}
-
-static int find_wanted(struct median *m, const struct trace *t, fn_id fn, const struct stats_options *o)
-{
-    size_t rank = m->cap / 2 + m->cap % 2; /* from 1, by nearest rank, as p50 in struct function_stats */
-    m->wanted_ns = select_u32(m->ns, m->cap, rank - 1);
-    if (m->wanted_ns < UINT32_MAX)
-        return 0;
-    size_t from_top = m->cap - rank + 1;
-    struct stats_call *calls = malloc(from_top * sizeof *calls);
-    if (!calls)
-        return MTUI_E_NOMEM;
-    stats_longest(t, fn, o, calls, from_top);
-    m->wanted_ns = calls[from_top - 1].duration_ns;
-    free(calls);
     return 0;
 }
 
 int stats_median(const struct trace *t, fn_id fn, const struct stats_options *options,
                  struct stats_call *out, uint64_t *calls, struct err *err)
 {
-    struct median m = {0};
-    int rc = visit_calls(t, fn, options, count_one, &m);
-    if (rc == 0 && m.cap == 0)
+    struct durations d = {.all.fn = fn};
+    struct wanted w = {0};
+    int rc = visit_calls(t, fn, options, gather, &d);
+    if (rc == 0 && d.ns.len == 0)
         return err_set(err, MTUI_E_NOENT, "no calls");
-    m.ns = rc == 0 ? malloc(m.cap * sizeof *m.ns) : NULL;
-    if (rc == 0 && !m.ns)
-        rc = MTUI_E_NOMEM;
     if (rc == 0)
-        rc = visit_calls(t, fn, options, gather_one, &m);
+        rc = duration_of(&d, t, options, 50, &w.ns);
+    vec_free(&d.ns);
     if (rc == 0)
-        rc = find_wanted(&m, t, fn, options);
-    if (rc == 0)
-        rc = visit_calls(t, fn, options, take_first, &m);
-    free(m.ns);
-    if (rc < 0)
-        return err_set(err, rc, rc == MTUI_E_CANCEL ? "cancelled" : "not enough memory");
-    *out = m.best;
-    *calls = m.cap;
+        rc = visit_calls(t, fn, options, take_first, &w);
+    if (rc == 0) {
+        *out = w.best;
+        *calls = d.all.calls;
+    }
+    return finish(rc, err);
+}
+
+/* ---- All of them ---- */
+
+int stats_calls_new(struct stats_calls *out, const struct trace *t, fn_id fn,
+                    const struct stats_options *options, size_t max, struct err *err)
+{
+    struct durations d = {.all.fn = fn, .longest.max = max};
+    d.longest.heap = malloc(max * sizeof *d.longest.heap);
+    int rc = d.longest.heap ? visit_calls(t, fn, options, gather, &d) : MTUI_E_NOMEM;
+    if (rc == 0 && d.ns.len)
+        rc = duration_of(&d, t, options, 50, &d.all.p50_ns);
+    if (rc == 0 && d.ns.len)
+        rc = duration_of(&d, t, options, 99, &d.all.p99_ns);
+    vec_free(&d.ns);
+    if (rc < 0) {
+        free(d.longest.heap);
+        return finish(rc, err);
+    }
+    sort_heap(d.longest.heap, d.longest.n);
+    d.all.mean_ns = d.all.calls ? d.all.mean_ns / d.all.calls : 0;
+    *out = (struct stats_calls){d.longest.heap, d.longest.n, d.all};
     return 0;
+}
+
+void stats_calls_free(struct stats_calls *c)
+{
+    free(c->longest);
+    *c = (struct stats_calls){0};
 }

@@ -78,6 +78,7 @@ static const struct {
     {{CTX_PROCESSES, CTX_LIST, CTX_MOVE}, 3}, {{CTX_SYMBOLS}, 1},
     {{CTX_RECORD, CTX_MOVE}, 2},              {{CTX_TIMELINE}, 1},
     {{CTX_FUNCTIONS, CTX_LIST, CTX_MOVE}, 3}, {{CTX_EVENTS, CTX_LIST, CTX_MOVE}, 3},
+    {{CTX_CALLS, CTX_LIST, CTX_MOVE}, 3},     {{CTX_COMPARE, CTX_LIST, CTX_MOVE}, 3},
 };
 
 static void no_key_twice(void **state)
@@ -203,7 +204,7 @@ static void key_bars(void **state)
     size_t n = 0;
     while (keymap_bar(km, timeline, 1, n, &e))
         n++;
-    assert_int_equal(n, 11);
+    assert_int_equal(n, 13);
     enum context list[] = {CTX_PROCESSES, CTX_LIST, CTX_MOVE};
     assert_true(keymap_bar(km, list, 3, 4, &e));
     assert_string_equal(e.keys, "< >");

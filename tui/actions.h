@@ -23,6 +23,8 @@ enum context {
     CTX_TIMELINE,
     CTX_FUNCTIONS,
     CTX_EVENTS,
+    CTX_CALLS,
+    CTX_COMPARE,
     CTX_HELP,
     CTX_COUNT
 };
@@ -158,6 +160,9 @@ enum context {
     X(DETAILS, "details", "", "details: with source, off")                                         \
     X(MERGED, "merged", "[all|TID]", "merged flame graph, and back")                               \
     X(GOTO, "goto", "TIME", "go to a time")                                                        \
+    /* analysis: about the call or function that is chosen */                                      \
+    X(COMPARE, "compare", "", "compare with the median call")                                      \
+    X(CALLS, "calls", "", "its calls, the longest first")                                          \
     /* functions */                                                                                \
     X(CALLERS, "callers", "", "callers and callees on/off")
 

@@ -130,10 +130,10 @@ static void draw_edges(struct function_pane *p, struct surface *s, struct rect r
                      (struct style){.ink = ROLE_DIM});
 }
 
-static void draw_histogram(const struct function_pane *p, struct surface *s, struct rect r,
-                           const struct function_stats *f, const struct glyphs *g)
+void function_pane_histogram(struct surface *s, struct rect r, const struct function_stats *f,
+                             uint64_t at_ns, bool instructions, const struct glyphs *g)
 {
-    const bool instructions = trace_info(p->trace)->instructions;
+    int at = at_ns == UINT64_MAX ? -1 : at_ns ? 63 - __builtin_clzll(at_ns) : 0;
     int first = STATS_BUCKETS, last = -1, row = 1;
     uint64_t most = 0;
     char d[FMT_MAX], n[FMT_MAX];
@@ -151,9 +151,11 @@ static void draw_histogram(const struct function_pane *p, struct surface *s, str
         int len = (int)((double)f->histogram[i] * bar / (double)most + 0.999);
         surface_printf(s, r.row + row, r.col + 1, 11, (struct style){0}, "%9s",
                        instructions ? fmt_count_short(d, from) : fmt_duration(d, from));
+        if (i == at)
+            surface_put(s, r.row + row, r.col, glyph(g, GLYPH_POINTER), (struct style){.ink = ROLE_SELECT});
         for (int c = 0; c < (f->histogram[i] ? len : 0); c++)
             surface_put(s, r.row + row, r.col + 12 + c, glyph(g, GLYPH_PROGRESS),
-                        (struct style){.ink = ROLE_MINIMAP});
+                        (struct style){.ink = i == at ? ROLE_RANGE : ROLE_MINIMAP});
         surface_printf(s, r.row + row, r.col + r.cols - 12, 11, (struct style){0}, "%11s",
                        fmt_count(n, f->histogram[i]));
     }
@@ -202,6 +204,6 @@ void function_pane_draw(struct function_pane *p, struct surface *s, struct rect 
     draw_edges(p, s, b, "Callees", p->callees, p->known ? p->ncallees : 0);
     a.row = b.row = r.row + 1 + upper;
     a.rows = b.rows = lower;
-    draw_histogram(p, s, a, f, g);
+    function_pane_histogram(s, a, f, UINT64_MAX, trace_info(p->trace)->instructions, g);
     draw_longest(p, s, b);
 }

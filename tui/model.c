@@ -151,6 +151,7 @@ void model_set_indexed_trace(struct model *m, const struct trace *trace,
     m->trace_release_arg = release_arg;
     m->cursor_ns = m->range_start_ns = m->range_end_ns = 0;
     m->cursor_tid = 0;
+    m->subject.valid = false;
     model_changed(m, MODEL_TRACE);
     if (old_release)
         old_release(old_arg);
@@ -184,6 +185,19 @@ void model_set_range(struct model *m, uint64_t start_ns, uint64_t end_ns)
     m->range_start_ns = start_ns;
     m->range_end_ns = end_ns;
     model_changed(m, MODEL_CURSOR);
+}
+
+void model_name_subject(struct model *m, struct model_subject subject)
+{
+    if (!m->subject.valid)
+        m->subject = subject;
+}
+
+bool model_take_subject(struct model *m, struct model_subject *subject)
+{
+    *subject = m->subject;
+    m->subject.valid = false;
+    return subject->valid;
 }
 
 __attribute__((format(printf, 3, 0))) static void say(struct model *m, enum model_severity severity,

@@ -31,6 +31,13 @@ struct model_target {
     char comm[64];       /* bytes from outside */
 };
 
+/* The call or function that an analysis is asked for, in the terms of the model's trace. */
+struct model_subject {
+    bool valid, call; /* call: a certain one, at trace_row(thread, depth)[index] */
+    uint32_t fn;      /* fn_id */
+    size_t thread, depth, index;
+};
+
 typedef void model_answer_fn(void *arg, bool yes);
 /* text is NULL when the prompt was left with Esc. */
 typedef void model_line_fn(void *arg, const char *text);
@@ -94,6 +101,7 @@ struct model {
     pid_t cursor_tid;    /* 0: none */
     size_t cursor_depth; /* of the call meant, or SIZE_MAX */
     uint64_t range_start_ns, range_end_ns;
+    struct model_subject subject; /* see model_name_subject */
 
     char say[512]; /* the last message, already harmless; "" when there is none */
     enum model_severity say_severity;
@@ -152,6 +160,13 @@ void model_set_cursor(struct model *m, pid_t tid, uint64_t time_ns);
 /* At one call: the one of that depth that covers the time. */
 void model_set_cursor_call(struct model *m, pid_t tid, uint64_t time_ns, size_t depth);
 void model_set_range(struct model *m, uint64_t start_ns, uint64_t end_ns);
+
+/* A screen that gets ACT_COMPARE or ACT_CALLS names what is chosen on it and lets the action pass (returns
+ * false) to the screen that answers, which takes it. The first one to name something wins: the one shown is
+ * asked first. */
+void model_name_subject(struct model *m, struct model_subject subject);
+/* False when nothing was named. */
+bool model_take_subject(struct model *m, struct model_subject *subject);
 
 /* ---- Requests ---- */
 

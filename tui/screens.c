@@ -1,5 +1,7 @@
 #include "tui/screens.h"
 
+#include "tui/v_calls.h"
+#include "tui/v_compare.h"
 #include "tui/v_event.h"
 #include "tui/v_function.h"
 #include "tui/v_process.h"
@@ -14,6 +16,8 @@ const struct view_ops *const screens[] = {
     &view_timeline,
     &view_function,
     &view_event,
+    &view_calls,
+    &view_compare,
 };
 
 const size_t screens_count = sizeof screens / sizeof *screens;

@@ -1,4 +1,4 @@
-/* The screens, in the order of their tabs. A new screen is one line in screens.c. */
+/* The screens, in the order of their tabs, then those without one. A new screen is one line in screens.c. */
 #ifndef MTUI_TUI_SCREENS_H
 #define MTUI_TUI_SCREENS_H
 

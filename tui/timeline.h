@@ -248,6 +248,9 @@ void tl_set_cursor(struct timeline *tl, uint64_t t_ns);
 bool tl_move(struct timeline *tl, enum action act);
 bool tl_mouse(struct timeline *tl, const struct mouse *mouse);
 
+/* Names the selected call as what an analysis is about, in the terms of the model's trace. */
+void tl_name_subject(struct timeline *tl);
+
 void tl_search(struct timeline *tl, const char *pattern);
 void tl_search_step(struct timeline *tl, int delta);
 void tl_search_function(struct timeline *tl);

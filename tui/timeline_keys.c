@@ -280,6 +280,10 @@ bool tl_action(struct timeline *tl, enum action act, const char *arg)
     case ACT_LONGEST_CALL:
         tl_longest_call(tl);
         return true;
+    case ACT_COMPARE:
+    case ACT_CALLS:
+        tl_name_subject(tl); /* the screens that answer come next */
+        return false;
     case ACT_CANCEL:
         return cancel(tl);
     case ACT_COPY:

@@ -327,6 +327,23 @@ static bool toggle(struct timeline *tl, const char *arg)
     return true;
 }
 
+/* Of a stack it is the longest call. */
+static void name_subject(struct tl_merged *g)
+{
+    struct merged_node node;
+    size_t n;
+    struct model *m = g->of->m;
+    if (!longest_call(g, &node))
+        return;
+    const struct span *row = trace_row(m->trace, node.thread, node.longest->depth, &n);
+    model_name_subject(m, (struct model_subject){.valid = true,
+                                                 .call = true,
+                                                 .fn = node.longest->fn,
+                                                 .thread = node.thread,
+                                                 .depth = node.longest->depth,
+                                                 .index = (size_t)(node.longest - row)});
+}
+
 static bool own_action(struct tl_merged *g, enum action act, const char *arg)
 {
     struct tl_scope scope = scope_now(g);
@@ -353,6 +370,10 @@ static bool own_action(struct tl_merged *g, enum action act, const char *arg)
         give_up(g);
         model_say(g->m, "merging stopped");
         return true;
+    case ACT_COMPARE:
+    case ACT_CALLS:
+        name_subject(g); /* the screens that answer come next */
+        return false;
     default:
         return false;
     }
@@ -367,7 +388,7 @@ bool tl_merged_action(struct timeline *tl, enum action act, const char *arg)
     struct tl_merged *g = tl->merged;
     if (own_action(g, act, arg))
         return true;
-    return !g->busy && view_timeline.action(g->tl, act, arg);
+    return act != ACT_COMPARE && act != ACT_CALLS && !g->busy && view_timeline.action(g->tl, act, arg);
 }
 
 bool tl_merged_mouse(struct timeline *tl, const struct mouse *mouse, struct rect r)

@@ -32,6 +32,26 @@ void tl_select(struct timeline *tl, struct selection sel)
     tl_scroll_to_selection(tl);
 }
 
+/* Folded rows have other depths than those of the trace: there it is the outermost of its chain. */
+void tl_name_subject(struct timeline *tl)
+{
+    const struct span *s = selection_span(tl->src, &tl->sel);
+    for (size_t d = tl->sel.depth; s && d < trace_thread(tl->m->trace, tl->sel.thread)->depths; d++) {
+        size_t n = 0;
+        const struct span *row = trace_row(tl->m->trace, tl->sel.thread, d, &n);
+        const struct span *at = tl->folded ? trace_row_at(tl->m->trace, tl->sel.thread, d, s->start_ns) : s;
+        if (!at || at->fn != s->fn || at->start_ns != s->start_ns || at->end_ns != s->end_ns)
+            continue;
+        model_name_subject(tl->m, (struct model_subject){.valid = true,
+                                                         .call = true,
+                                                         .fn = s->fn,
+                                                         .thread = tl->sel.thread,
+                                                         .depth = d,
+                                                         .index = (size_t)(at - row)});
+        return;
+    }
+}
+
 void tl_goto(struct timeline *tl, uint64_t t_ns)
 {
     struct selection sel;

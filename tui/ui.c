@@ -34,8 +34,10 @@ struct ui *ui_new(struct model *m, struct keymap *km, const struct view_ops *con
     ui->search = xstrdup("");
     for (size_t i = UI_COMMAND; i <= UI_LINE; i++)
         ui->prompts[i] = prompt_new();
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         ui->views[i] = screens[i]->create(m);
+        ui->n_tabs += !screens[i]->apart;
+    }
     ui->help = view_help.create(m);
     m->on_change = on_change;
     m->on_change_arg = ui;
@@ -213,7 +215,7 @@ void ui_draw(struct ui *ui, struct surface *s)
         ops->state(ui_view(ui), state, sizeof state);
     if (ui->m->recording && !state[0])
         snprintf(state, sizeof state, "REC");
-    bar_draw_tabs(s, 0, ui->screens, ui->n_screens, ui->active, state, ui->m->recording,
+    bar_draw_tabs(s, 0, ui->screens, ui->n_tabs, ui->active, state, ui->m->recording,
                   ui->m->glyphs);
     ui->body = (struct rect){1, 0, rows - 3, cols};
     ops->draw(ui_view(ui), s, ui->body);

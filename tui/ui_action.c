@@ -376,7 +376,7 @@ void ui_mouse(struct ui *ui, const struct mouse *m)
     } else if (m->kind == MOUSE_DOWN && m->button == 1 && ui->body.rows > 0 &&
                ui->mode == UI_NORMAL) {
         struct surface *row = surface_new(1, ui->cols);
-        size_t tab = m->row == 0 ? bar_tab_at(row, ui->screens, ui->n_screens, ui->active, m->col)
+        size_t tab = m->row == 0 ? bar_tab_at(row, ui->screens, ui->n_tabs, ui->active, m->col)
                                  : SIZE_MAX;
         enum action act = m->row == ui->rows - 1
                               ? bar_key_at(row, ui->km, ops->contexts, ops->context_count, m->col)

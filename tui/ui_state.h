@@ -23,7 +23,7 @@ struct ui {
     void *hooks_arg;
 
     const struct view_ops *const *screens;
-    size_t n_screens;
+    size_t n_screens, n_tabs;
     void **views;
     void *help;
     bool help_shown;

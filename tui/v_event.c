@@ -292,6 +292,18 @@ static bool open_here(struct event_view *v)
     return true;
 }
 
+static void name_subject(struct event_view *v)
+{
+    const struct event *ev = event_list_chosen(&v->list);
+    if (ev && ev->span)
+        model_name_subject(v->m, (struct model_subject){.valid = true,
+                                                        .call = true,
+                                                        .fn = ev->span->fn,
+                                                        .thread = ev->thread,
+                                                        .depth = ev->depth,
+                                                        .index = ev->index});
+}
+
 static bool copy(struct event_view *v)
 {
     const struct event *ev = event_list_chosen(&v->list);
@@ -354,6 +366,10 @@ static bool act(struct event_view *v, enum action action, const char *arg)
         return true;
     case ACT_GOTO:
         return go_to(v, arg);
+    case ACT_COMPARE:
+    case ACT_CALLS:
+        name_subject(v); /* the screens that answer come next */
+        return false;
     case ACT_COPY:
         return copy(v);
     case ACT_EXPORT:

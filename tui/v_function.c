@@ -254,6 +254,24 @@ static bool filter(struct function_view *v, const char *arg)
     return true;
 }
 
+/* The chosen function, and of its calls the one chosen in the pane. */
+static void name_subject(struct function_view *v, const struct function_stats *f)
+{
+    const struct stats_call *c = function_pane_call(v->pane);
+    struct stats_call one;
+    if (!f)
+        return;
+    if (!c && stats_longest(v->m->trace, f->fn, &v->options, &one, 1) == 1)
+        c = &one;
+    struct model_subject subject = {.valid = true, .fn = f->fn, .call = c != NULL};
+    if (c) {
+        subject.thread = c->thread;
+        subject.depth = c->depth;
+        subject.index = c->index;
+    }
+    model_name_subject(v->m, subject);
+}
+
 static bool own_action(struct function_view *v, enum action act, const char *arg)
 {
     const struct function_stats *f = function_rows_at(v->rows, list_selected(v->list));
@@ -268,6 +286,10 @@ static bool own_action(struct function_view *v, enum action act, const char *arg
         return true;
     case ACT_SORT:
         return sort_by(v, arg);
+    case ACT_COMPARE:
+    case ACT_CALLS:
+        name_subject(v, f); /* the screens that answer come next */
+        return false;
     case ACT_CALLERS:
     case ACT_DETAILS:
         v->details = !v->details;

@@ -1,7 +1,6 @@
 /* Screen 1, Processes: what runs here, and which of it to trace. */
 #include "tui/v_process.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "core/proc.h"
 #include "core/vec.h"
 #include "tui/list.h"
+#include "tui/list_export.h"
 #include "tui/model.h"
 #include "tui/process_detail.h"
 #include "tui/process_rows.h"
@@ -330,19 +330,8 @@ static void on_columns(void *arg, const char *text)
 static void on_export(void *arg, const char *text)
 {
     struct process_view *v = arg;
-    if (!text || !*text)
-        return;
-    FILE *f = fopen(text, "wxe");
-    if (!f) {
-        model_error(v->m, "%s: %s", text, strerror(errno));
-        return;
-    }
-    list_write_table(v->list, f);
-    bool bad = ferror(f) != 0;
-    if (fclose(f) != 0 || bad)
-        model_error(v->m, "%s: could not be written", text);
-    else
-        model_say(v->m, "%zu processes written to %s", process_rows_count(v->rows), text);
+    if (text && *text)
+        list_export(v->m, v->list, text, process_rows_count(v->rows), "processes");
 }
 
 static void choose_columns(struct process_view *v, const char *arg)

@@ -33,6 +33,7 @@ enum model_change {
 struct view_ops {
     const char *name;  /* "timeline": `wait screen timeline`, the command that goes there */
     const char *title; /* "Timeline", in the tab */
+    bool apart;        /* has no tab: other screens lead to it, `back` leads back. Such screens come last */
 
     /* Where its keys are looked up, most specific first; CTX_GLOBAL follows by itself. */
     enum context contexts[VIEW_CONTEXTS_MAX];

@@ -1,0 +1,328 @@
+/* Compare and Calls: from the Timeline, Functions, Events and each other, over the whole ui. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/loop.h"
+#include "tests/lib_gentrace.h"
+#include "tests/lib_golden.h"
+#include "tui/glyph.h"
+#include "tui/model.h"
+#include "tui/theme.h"
+#include "tui/ui.h"
+#include "tui/v_calls.h"
+#include "tui/v_compare.h"
+#include "tui/v_event.h"
+#include "tui/v_function.h"
+#include "tui/v_timeline.h"
+
+/* Three calls of f: 100, 300 and 140 long; see t_compare.c for the figures. */
+static const char three_calls[] = "thread 1000 main\n"
+                                  "+ 0 main\n"
+                                  "+ 100 f\n + 110 g\n - 130\n + 140 h\n - 150\n - 200\n"
+                                  "+ 300 f\n + 310 g\n + 320 g\n - 330\n - 410\n + 420 g\n - 470\n"
+                                  "+ 500 k\n - 590\n - 600\n"
+                                  "+ 700 f\n + 710 g\n - 740\n + 740 h\n - 750\n - 840\n"
+                                  "- 1000\n"
+                                  "gap 520 540 overflow\n"
+                                  "thread 1001 other\n"
+                                  "+ 0 run\n + 100 g\n - 105\n - 1000\n";
+
+static const struct view_ops *const views[] = {&view_timeline, &view_function, &view_event, &view_calls,
+                                               &view_compare};
+
+struct rig {
+    struct model *m;
+    struct keymap *km;
+    struct theme *theme;
+    struct ui *ui;
+    struct surface *s;
+    struct trace *t;
+};
+
+static void rig_open(struct rig *r, struct trace *t, struct loop *loop, enum glyph_tier glyphs, int rows,
+                     int cols)
+{
+    *r = (struct rig){.m = model_new(loop, NULL), .km = keymap_new(), .theme = theme_new(COLOR_256), .t = t};
+    r->m->theme = r->theme;
+    r->m->glyphs = glyphs_of(glyphs);
+    r->ui = ui_new(r->m, r->km, views, sizeof views / sizeof *views, NULL, NULL);
+    r->s = surface_new(rows, cols);
+    model_set_trace(r->m, t, "snap 1", NULL, NULL);
+    ui_draw(r->ui, r->s);
+}
+
+static void rig_close(struct rig *r)
+{
+    ui_free(r->ui);
+    model_free(r->m);
+    keymap_free(r->km);
+    theme_free(r->theme);
+    surface_free(r->s);
+    trace_free(r->t);
+}
+
+static void command(struct rig *r, const char *line)
+{
+    struct err err = {0};
+    r->m->say[0] = '\0';
+    if (ui_command(r->ui, line, &err) < 0)
+        fail_msg("%s: %s", line, err.text);
+    ui_draw(r->ui, r->s);
+}
+
+static void press(struct rig *r, const char *key)
+{
+    struct key k;
+    assert_int_equal(key_parse(key, &k, NULL), 0);
+    ui_key(r->ui, k);
+    ui_draw(r->ui, r->s);
+}
+
+static bool see(struct rig *r, const char *text)
+{
+    return golden_find(r->s, text);
+}
+
+static void compare_from_the_timeline(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, gentrace_parse(three_calls), NULL, GLYPHS_UNICODE, 30, 100);
+    command(&r, "goto 350");
+    press(&r, "k"); /* from g to f */
+    press(&r, "k");
+    press(&r, "j");
+    press(&r, "M");
+    assert_string_equal(ui_screen(r.ui), "compare");
+    golden_check(r.s, "compare_100x30", "100x30 unicode 256, a call of f that was slow");
+    /* g is first: +120 self, +2 calls. */
+    assert_true(see(&r, "+120 ns"));
+    press(&r, "Enter");
+    assert_string_equal(ui_screen(r.ui), "timeline");
+    assert_int_equal(r.m->cursor_ns, 310);
+    press(&r, "q"); /* back to where it was asked */
+    assert_string_equal(ui_screen(r.ui), "compare");
+    press(&r, "Tab");
+    press(&r, "Enter");
+    assert_int_equal(r.m->cursor_ns, 710);
+    press(&r, "q");
+    press(&r, "j"); /* k: the median call has none */
+    press(&r, "Enter");
+    assert_string_equal(ui_screen(r.ui), "compare");
+    assert_true(see(&r, "the median call does not call it"));
+    press(&r, "j"); /* f itself: the median call */
+    press(&r, "Enter");
+    assert_int_equal(r.m->cursor_ns, 700);
+    assert_int_equal(r.m->cursor_depth, 1);
+    press(&r, "M"); /* compared with itself */
+    assert_true(see(&r, "of 3 calls: this very call"));
+    rig_close(&r);
+}
+
+static void compare_is_a_list(void **state)
+{
+    (void)state;
+    struct rig r;
+    char dir[] = "/tmp/mtui-c-XXXXXX", path[64], line[200] = "";
+    assert_non_null(mkdtemp(dir));
+    rig_open(&r, gentrace_parse(three_calls), NULL, GLYPHS_ASCII, 24, 80);
+    command(&r, "goto 305");
+    press(&r, "M");
+    assert_true(see(&r, "4 of 4 functions"));
+    golden_check(r.s, "compare_80x24_ascii", "80x24 ascii 256, a call of f that was slow");
+    command(&r, "filter ^[gk]$");
+    assert_true(see(&r, "2 of 4 functions"));
+    command(&r, "filter (");
+    assert_true(r.m->say_severity == SAY_ERROR);
+    assert_true(see(&r, "2 of 4 functions"));
+    press(&r, "Esc");
+    assert_true(see(&r, "4 of 4 functions"));
+    command(&r, "sort call diff");
+    assert_true(see(&r, "sort: CALL DIFF"));
+    command(&r, "sort nonsense");
+    assert_true(r.m->say_severity == SAY_ERROR);
+    press(&r, ">");
+    press(&r, "I");
+    assert_true(see(&r, "inverted"));
+    command(&r, "sort function");
+    snprintf(path, sizeof path, "%s/c.tsv", dir);
+    snprintf(line, sizeof line, "export %s", path);
+    command(&r, line);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    assert_int_equal(strncmp(line, "SELF DIFF\tSELF\tMED.SELF\tCALL DIFF", 33), 0);
+    assert_non_null(fgets(line, sizeof line, f));
+    assert_string_equal(line, "+70 ns\t70 ns\t-\t+1\t1\t0\t+90 ns\t90 ns\t-\tk\n");
+    fclose(f);
+    unlink(path);
+    rmdir(dir);
+    press(&r, "g"); /* the first row: k */
+    press(&r, "L");
+    assert_string_equal(ui_screen(r.ui), "calls");
+    assert_true(see(&r, "calls of k"));
+    rig_close(&r);
+}
+
+static void calls_of_a_function(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, gentrace_parse(three_calls), NULL, GLYPHS_UNICODE, 30, 100);
+    press(&r, "5");
+    command(&r, "filter ^g$");
+    press(&r, "L");
+    assert_string_equal(ui_screen(r.ui), "calls");
+    golden_check(r.s, "calls_100x30", "100x30 unicode 256, the calls of g");
+    /* 100 50 30 20 10 5: g of g counts, as a call. */
+    assert_true(see(&r, "6 calls   min 5 ns  p50 20 ns  mean 35 ns  p99 100 ns  max 100 ns"));
+    press(&r, "j");
+    press(&r, "Enter");
+    assert_string_equal(ui_screen(r.ui), "timeline");
+    assert_int_equal(r.m->cursor_ns, 420);
+    press(&r, "q");
+    command(&r, "filter >=20 <=50");
+    assert_true(see(&r, "3 of 6 calls"));
+    command(&r, "filter tid=1001");
+    assert_true(see(&r, "1 of 6 calls"));
+    command(&r, "filter ^(g|run)$");
+    assert_true(see(&r, "2 of 6 calls"));
+    command(&r, "filter >=soon");
+    assert_true(r.m->say_severity == SAY_ERROR);
+    press(&r, "Esc");
+    assert_true(see(&r, "6 of 6 calls"));
+    command(&r, "sort start");
+    press(&r, "Enter");
+    assert_int_equal(r.m->cursor_ns, 100); /* of tid 1001 */
+    assert_int_equal(r.m->cursor_tid, 1001);
+    press(&r, "q");
+    press(&r, "o"); /* that thread alone */
+    assert_true(see(&r, "1 of 1 calls"));
+    press(&r, "o");
+    model_set_range(r.m, 400, 600);
+    ui_draw(r.ui, r.s);
+    assert_true(see(&r, "range A-B"));
+    assert_true(see(&r, "2 of 2 calls"));
+    model_set_range(r.m, 0, 0);
+    ui_draw(r.ui, r.s);
+    command(&r, "sort duration");
+    press(&r, "M"); /* the longest against the median, 20 long */
+    assert_string_equal(ui_screen(r.ui), "compare");
+    assert_true(see(&r, "of 6 calls"));
+    assert_true(see(&r, "20 ns  at"));
+    rig_close(&r);
+}
+
+static void asked_from_everywhere(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, gentrace_parse(three_calls), NULL, GLYPHS_UNICODE, 30, 100);
+    command(&r, "compare"); /* of what the timeline has chosen */
+    assert_true(see(&r, "main: this call"));
+    command(&r, "events");
+    command(&r, "filter k");
+    press(&r, "g");
+    press(&r, "L");
+    assert_true(see(&r, "calls of k"));
+    command(&r, "functions");
+    command(&r, "filter h");
+    press(&r, "M");
+    assert_true(see(&r, "h: this call"));
+    command(&r, "timeline");
+    press(&r, "F");
+    command(&r, "search k");
+    press(&r, "L");
+    assert_true(see(&r, "calls of k"));
+    assert_true(see(&r, "1 of 1 calls"));
+    command(&r, "timeline");
+    assert_true(see(&r, "merged: all threads"));
+    press(&r, "q");
+    assert_false(see(&r, "merged: all threads"));
+    /* Folded rows: the outermost of a chain is meant. */
+    press(&r, "r");
+    command(&r, "goto 325");
+    press(&r, "M");
+    assert_true(see(&r, "g: this call"));
+    assert_true(see(&r, "100 ns  at 310 ns"));
+    model_set_trace(r.m, NULL, NULL, NULL, NULL);
+    ui_draw(r.ui, r.s);
+    assert_true(see(&r, "No call was chosen"));
+    command(&r, "timeline");
+    struct err err;
+    assert_true(ui_command(r.ui, "calls", &err) < 0);
+    rig_close(&r);
+}
+
+static void in_the_background(void **state)
+{
+    (void)state;
+    struct loop *loop = loop_new();
+    struct rig r;
+    const struct gentrace g = {.spans = 600000, .threads = 2, .depth = 12, .functions = 9, .base_ns = 1000,
+                               .step_ns = 30, .seed = 11};
+    rig_open(&r, gentrace_random(&g), loop, GLYPHS_UNICODE, 30, 100);
+    command(&r, "calls");
+    assert_true(see(&r, "counting..."));
+    press(&r, "^C");
+    assert_false(see(&r, "counting..."));
+    command(&r, "timeline");
+    command(&r, "compare");
+    assert_true(see(&r, "comparing..."));
+    for (int i = 0; i < 4000 && ui_condition(r.ui, "compare", "") != 1; i++)
+        loop_run_once(loop, 20000000);
+    ui_draw(r.ui, r.s);
+    assert_true(see(&r, "9 of 9 functions"));
+    press(&r, "L");
+    for (int i = 0; i < 4000 && ui_condition(r.ui, "calls", "") != 1; i++)
+        loop_run_once(loop, 20000000);
+    ui_draw(r.ui, r.s);
+    assert_false(see(&r, "counting..."));
+    press(&r, "o");
+    model_set_trace(r.m, NULL, NULL, NULL, NULL); /* in the middle of it */
+    ui_draw(r.ui, r.s);
+    assert_true(see(&r, "No function was chosen"));
+    rig_close(&r);
+    loop_free(loop);
+}
+
+static void any_size(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, gentrace_parse(three_calls), NULL, GLYPHS_ASCII, 30, 100);
+    for (int k = 0; k < 2; k++) {
+        command(&r, "timeline");
+        command(&r, k ? "compare" : "calls");
+        for (int rows = 16; rows < 40; rows += 3)
+            for (int cols = 60; cols < 200; cols += 13) {
+                surface_resize(r.s, rows, cols);
+                ui_draw(r.ui, r.s);
+            }
+        for (int row = 1; row < 37; row++) {
+            struct mouse click = {.kind = row % 2 ? MOUSE_DOWN : MOUSE_DOUBLE, .button = 1, .row = row, .col = 30};
+            ui_mouse(r.ui, &click);
+        }
+    }
+    rig_close(&r);
+}
+
+int main(void)
+{
+    setlocale(LC_ALL, "C.UTF-8");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(compare_from_the_timeline), cmocka_unit_test(compare_is_a_list),
+        cmocka_unit_test(calls_of_a_function),       cmocka_unit_test(asked_from_everywhere),
+        cmocka_unit_test(in_the_background),         cmocka_unit_test(any_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
