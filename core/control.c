@@ -141,10 +141,10 @@ int control_send(struct control *c, enum control_command command, uint64_t deadl
 {
     const char *name = control_command_name(command);
     if (c->outstanding)
-        return err_set(err, MTUI_E_BUSY, "`%s` must wait: perf has not answered `%s` yet", name,
+        return err_set(err, MTUI_E_BUSY, "`%s` must wait: `%s` is not answered yet", name,
                        control_command_name(c->command));
     if (c->gone)
-        return err_set(err, MTUI_E_GONE, "`%s` not sent: perf has closed its control pipe", name);
+        return err_set(err, MTUI_E_GONE, "`%s` not sent: the recorder has closed its control pipe", name);
     char line[16];
     size_t len = (size_t)snprintf(line, sizeof line, "%s\n", name);
     uint64_t now = loop_now_ns(c->loop);
@@ -154,7 +154,7 @@ int control_send(struct control *c, enum control_command command, uint64_t deadl
     if (n != (ssize_t)len) {
         if (n < 0 && errno != EPIPE)
             return err_errno(err, errno, "`%s` not sent", name);
-        return err_set(err, MTUI_E_GONE, "`%s` not sent: perf has ended", name);
+        return err_set(err, MTUI_E_GONE, "`%s` not sent: the recorder has ended", name);
     }
     c->outstanding = true;
     c->command = command;

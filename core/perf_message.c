@@ -101,12 +101,13 @@ bool perf_message_is_loss(int complaint)
     return complaint >= 0 && complaints[complaint].loss;
 }
 
-void perf_message_end(const struct child_end *end, char *out, size_t size)
+void perf_message_end(const char *who, const struct child_end *end, char *out, size_t size)
 {
     if (!end->known)
-        snprintf(out, size, "perf has ended (its exit status is not known)");
+        snprintf(out, size, "%s has ended (its exit status is not known)", who);
     else if (end->signaled)
-        snprintf(out, size, "perf was killed by signal %d (%s)", end->code, strsignal(end->code));
+        snprintf(out, size, "%s was killed by signal %d (%s)", who, end->code,
+                 strsignal(end->code));
     else
-        snprintf(out, size, "perf exited with status %d", end->code);
+        snprintf(out, size, "%s exited with status %d", who, end->code);
 }

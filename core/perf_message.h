@@ -23,7 +23,7 @@ const char *perf_message_sentence(int complaint);
 /* True for complaints about writing the recording: it is not whole then, however perf ends. */
 bool perf_message_is_loss(int complaint);
 
-/* "perf exited with status 255", "perf was killed by signal 9 (Killed)": out gets it. */
-void perf_message_end(const struct child_end *end, char *out, size_t size);
+/* "perf exited with status 255", "perf was killed by signal 9 (Killed)", with who for perf. */
+void perf_message_end(const char *who, const struct child_end *end, char *out, size_t size);
 
 #endif

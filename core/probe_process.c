@@ -566,6 +566,11 @@ int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
     if (rc == MTUI_E_NOTSUP && m->wanted == PROBE_AUTO && mechanism == PROBE_UPROBE &&
         fits_hardware(m, sites, n))
         rc = set_sites(m, p, PROBE_HWBREAK, sites, n, err);
+    if (rc == MTUI_E_PERM && mechanism == PROBE_UPROBE && m->hwbreak_slots && n > m->hwbreak_slots)
+        return err_set(err, rc,
+                       "%zu places need uprobes, which the kernel refuses here: run as root or with "
+                       "CAP_PERFMON, or choose %u at most, for which there are hardware breakpoints",
+                       n, m->hwbreak_slots);
     return rc;
 }
 

@@ -135,7 +135,7 @@ static void answer_to_ping(struct recorder *r, uint64_t took_ns, bool late)
 {
     char took[FMT_MAX];
     if (r->state == RECORDER_SPAWNED) {
-        recorder_log(r, "ping      ack +%s: perf is ready", fmt_duration(took, took_ns));
+        recorder_log(r, "ping      ack +%s: %s is ready", fmt_duration(took, took_ns), r->who);
         recorder_set_state(r, RECORDER_PINGED);
         recorder_queue(r, CONTROL_ENABLE, false);
         return;
@@ -206,7 +206,7 @@ static void on_gone(void *arg)
     struct recorder *r = arg;
     r->queue.len = 0;
     if (r->state == RECORDER_STOPPING) {
-        recorder_log(r, "perf has closed its side and writes its last data");
+        recorder_log(r, "%s has closed its side and writes its last data", r->who);
         return;
     }
     control_fall_back(&r->row, "perf has closed its side of the control pipes", &r->active);
@@ -278,7 +278,8 @@ static void on_line(void *arg, const char *line, size_t len)
     const char *text = tail_count(r->tail) ? tail_line(r->tail, tail_count(r->tail) - 1) : "";
     if (fresh)
         recorder_log(r, "%s: %s", r->kind == PLAN_STEP ? "step" : "perf", text);
-    int complaint = fresh ? perf_message_find(text) : -1;
+    /* The stepper's own sentences need no explanation. */
+    int complaint = fresh && r->kind != PLAN_STEP ? perf_message_find(text) : -1;
     if (complaint >= 0 && (r->complaint < 0 || complaint < r->complaint))
         r->complaint = complaint;
     if (perf_message_is_dump(line, len, r->base, suffix, sizeof suffix)) {
@@ -381,6 +382,7 @@ static struct recorder *make(struct loop *loop, const struct record_plan *plan,
     r->state = RECORDER_SPAWNED;
     r->started_ns = loop_now_ns(loop);
     r->kind = plan->recorder;
+    r->who = r->kind == PLAN_STEP ? "the recorder" : "perf";
     r->mode = plan->mode;
     r->target = plan->n_tids ? plan->tids[0] : plan->n_pids ? plan->pids[0] : 0;
     r->dir = xstrdup(plan->output_dir);
@@ -452,7 +454,7 @@ static int not_ready(const struct recorder *r, const char *what, struct err *err
     if (r->state == RECORDER_STOPPING)
         return err_set(err, MTUI_E_STATE, "%s: the recording is being finished", what);
     if (!recorder_is_ready(r))
-        return err_set(err, MTUI_E_STATE, "%s: not armed yet, perf has not answered", what);
+        return err_set(err, MTUI_E_STATE, "%s: not armed yet, %s has not answered", what, r->who);
     return 0;
 }
 
@@ -471,11 +473,11 @@ int recorder_snapshot(struct recorder *r, const char *reason, struct err *err)
         recorder_queue(r, CONTROL_SNAPSHOT, false);
         return 0;
     }
+    if (r->snap.stage != SNAP_NONE && r->snap.given_up)
+        return err_set(err, MTUI_E_BUSY, "no snapshot: %s still writes the one that was given up",
+                       r->who);
     if (r->snap.stage != SNAP_NONE)
-        return err_set(err, MTUI_E_BUSY,
-                       r->snap.given_up ? "no snapshot: perf still writes the one that was "
-                                          "given up"
-                                        : "no snapshot: one is being written");
+        return err_set(err, MTUI_E_BUSY, "no snapshot: one is being written");
     if (r->stop_requested)
         return err_set(err, MTUI_E_STATE, "no snapshot: the recording is being finished");
     if (!r->enabled)

@@ -141,7 +141,7 @@ static void compose_sentence(struct recorder *r, bool ok)
 {
     const char *said = last_words(r);
     char end[128];
-    perf_message_end(&r->end, end, sizeof end);
+    perf_message_end(r->who, &r->end, end, sizeof end);
     bool gone = target_is_gone(r->target);
     if (ok && r->stop_requested)
         snprintf(r->sentence, sizeof r->sentence, "the recording was stopped");
@@ -149,10 +149,13 @@ static void compose_sentence(struct recorder *r, bool ok)
         snprintf(r->sentence, sizeof r->sentence,
                  "the target has ended, and the recording with it");
     else if (ok)
-        snprintf(r->sentence, sizeof r->sentence, "perf has ended by itself");
+        snprintf(r->sentence, sizeof r->sentence, "%s has ended by itself", r->who);
     else if (r->complaint >= 0)
         snprintf(r->sentence, sizeof r->sentence, "%s (%s)", perf_message_sentence(r->complaint),
                  end);
+    else if (said && r->kind == PLAN_STEP && r->end.known && !r->end.signaled)
+        snprintf(r->sentence, sizeof r->sentence, "%s",
+                 said + (strncmp(said, "mtui: ", 6) == 0 ? 6 : 0));
     else if (said)
         snprintf(r->sentence, sizeof r->sentence, "%s; it said: %.200s", end, said);
     else if (r->end.known && r->end.signaled)

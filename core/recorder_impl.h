@@ -58,6 +58,7 @@ struct recorder {
 
     enum plan_recorder kind;
     enum plan_mode mode;
+    const char *who; /* "perf", or what sentences call the other one */
     pid_t target; /* the first process or thread */
     char *dir;    /* output_dir */
     char *base;   /* output_dir/perf.data */

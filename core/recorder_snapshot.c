@@ -95,7 +95,7 @@ static const char *health_remark(const char *path, uint64_t *bytes)
     case PERF_DATA_OK:
         return NULL;
     case PERF_DATA_UNFINISHED:
-        return "not finished properly: perf was killed before it closed the file";
+        return "not finished properly: the recorder was killed before it closed the file";
     case PERF_DATA_TRUNCATED:
         return "truncated: shorter than its header says";
     case PERF_DATA_EMPTY:
@@ -169,8 +169,8 @@ void recorder_snapshot_dump(struct recorder *r, const char *path)
     if (recorder_keep_file(r, path, false, NULL))
         leave(r);
     else
-        recorder_snapshot_failed(r,
-                                 "perf said that it wrote the snapshot, but there is no such file");
+        recorder_snapshot_failed(r, "the recorder said that it wrote the snapshot, but there is no "
+                                    "such file");
 }
 
 /* ---- AUX snapshots ---- */
@@ -382,7 +382,7 @@ bool recorder_snapshot_settle(struct recorder *r)
         carve(r); /* what it had written before it ended */
         return r->carve != NULL;
     }
-    recorder_snapshot_failed(r, "perf ended before it had written the snapshot");
+    recorder_snapshot_failed(r, "the recorder ended before it had written the snapshot");
     return false;
 }
 

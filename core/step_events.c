@@ -2,13 +2,14 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/hwbreak.h"
+#include "core/perf_event.h"
 #include "core/uprobe.h"
 
 #define CLOCK_PERIOD_NS 50000 /* soon, but not so soon that the thread never gets out of the kernel */
@@ -19,38 +20,61 @@ static int open_event(struct perf_event_attr *attr, pid_t tid)
     attr->sigtrap = 1;
     attr->remove_on_exec = 1; /* the kernel insists on it with sigtrap */
     attr->exclude_hv = 1;
-    return (int)syscall(SYS_perf_event_open, attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    return perf_event_open(attr, tid, -1);
 }
 
-static int refuse(struct step_events *e, pid_t tid, int why, const char *what, struct err *err)
+/* Sigtrap itself is unknown to a kernel before 5.13, which answers as it does to any bit it does not know. */
+static int refuse(struct step_events *e, pid_t tid, int why, const char *where, struct err *err)
 {
+    char what[320];
     step_events_close(e);
-    if (why == EINVAL)
+    if (why == EINVAL || why == E2BIG)
         return err_set(err, MTUI_E_NOTSUP,
                        "the kernel has no events that stop a thread (sigtrap, Linux 5.13)");
-    return err_errno(err, why, "cannot stop thread %d at %s", (int)tid, what);
+    snprintf(what, sizeof what, "stopping thread %d at %s", (int)tid, where);
+    return perf_event_explain(err, why, NULL, what);
 }
 
-int step_events_arm(struct step_events *e, pid_t tid, const struct step_site *sites, size_t n,
-                    struct err *err)
+static int open_site(enum step_means means, uint32_t uprobes, pid_t tid, const struct step_site *site,
+                     uint64_t number)
 {
-    uint32_t type;
-    int rc = uprobe_type("/sys", &type, err);
+    struct perf_event_attr attr = {0};
+    if (means == STEP_BY_UPROBE)
+        uprobe_attr(&attr, uprobes, site->path, site->offset);
+    else
+        hwbreak_attr(&attr, site->address);
+    attr.sample_period = 1;
+    attr.sig_data = means == STEP_BY_UPROBE ? number : number | STEP_SITE_AHEAD;
+    attr.exclude_kernel = 1;
+    return open_event(&attr, tid);
+}
+
+int step_events_arm(struct step_events *e, pid_t tid, enum step_means means,
+                    const struct step_site *sites, size_t n, struct err *err)
+{
+    uint32_t uprobes = 0;
+    int rc = means == STEP_BY_UPROBE ? uprobe_type("/sys", &uprobes, err) : 0;
     if (rc < 0)
         return rc;
     e->fds = xrealloc(e->fds, n * sizeof *e->fds);
-    for (size_t i = e->n; i < n; i++) {
-        struct perf_event_attr attr = {0};
-        uprobe_attr(&attr, type, sites[i].path, sites[i].offset);
-        attr.sample_period = 1;
-        attr.sig_data = i;
-        attr.exclude_kernel = 1;
-        int fd = open_event(&attr, tid);
-        if (fd < 0)
+    for (; e->n < n; e->n++)
+        e->fds[e->n] = -1;
+    for (size_t i = 0; i < n; i++) {
+        if (e->fds[i] >= 0 || (means == STEP_BY_BREAKPOINT && !sites[i].address))
+            continue;
+        e->fds[i] = open_site(means, uprobes, tid, &sites[i], i);
+        if (e->fds[i] < 0)
             return refuse(e, tid, errno, sites[i].path, err);
-        e->fds[e->n++] = fd;
     }
     return 0;
+}
+
+bool step_events_complete(const struct step_events *e, size_t n)
+{
+    for (size_t i = 0; i < e->n; i++)
+        if (e->fds[i] < 0)
+            return false;
+    return e->n == n;
 }
 
 int step_events_arm_clock(struct step_events *e, pid_t tid, struct err *err)
@@ -81,13 +105,15 @@ int step_events_arm_clock(struct step_events *e, pid_t tid, struct err *err)
 void step_events_enable(const struct step_events *e, bool on)
 {
     for (size_t i = 0; i < e->n; i++)
-        ioctl(e->fds[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+        if (e->fds[i] >= 0)
+            ioctl(e->fds[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
 void step_events_close(struct step_events *e)
 {
     for (size_t i = 0; i < e->n; i++)
-        close(e->fds[i]);
+        if (e->fds[i] >= 0)
+            close(e->fds[i]);
     free(e->fds);
     *e = (struct step_events){0};
 }

@@ -195,6 +195,14 @@ static void on_message(void *arg, const char *sentence)
     step_say_line(r->say, true, "%s", sentence);
 }
 
+/* No thread can be stopped: a recording that would never get anything ends with the reason. */
+static void on_refused(void *arg, const struct err *why)
+{
+    struct recorder *r = arg;
+    r->failure = *why;
+    r->failed = r->stopping = true;
+}
+
 /* ---- progress ---- */
 
 static void report_window(void *arg, const struct step_window *w)
@@ -242,7 +250,9 @@ static int enable(struct recorder *r, struct err *err)
         if (rc < 0)
             return rc;
     }
-    return step_tracer_enable(r->tracer, true, err);
+    if (step_tracer_enable(r->tracer, true, err) < 0)
+        on_refused(r, err);
+    return 0;
 }
 
 static void want_snapshot(struct recorder *r)
@@ -389,6 +399,7 @@ int step_recorder_run(const struct step_recorder_options *options, struct err *e
                                        .window = on_window,
                                        .syscall = on_syscall,
                                        .message = on_message,
+                                       .refused = on_refused,
                                        .arg = &r};
     int rc = prepare_signals(&r, err);
     if (rc == 0)

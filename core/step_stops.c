@@ -179,8 +179,8 @@ static void on_event(struct step_tracer *t, struct tracee *e, uint64_t site)
         if (site == STEP_CLOCK_SITE) {
             step_tracer_disarm(e);
             step_window_begin(t, e);
-        } else if (site < t->places.len) {
-            step_window_enter(t, e, (size_t)site, &regs);
+        } else if ((site & ~STEP_SITE_AHEAD) < t->places.len) {
+            step_window_enter(t, e, (size_t)(site & ~STEP_SITE_AHEAD), site & STEP_SITE_AHEAD, &regs);
         }
     }
     resume(t, e, 0);

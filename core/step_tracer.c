@@ -1,4 +1,4 @@
-/* The step recorder's tracer: its threads, and the interface. */
+/* The step recorder's tracer: its threads, and most of the interface. */
 #include "core/step_tracer.h"
 
 #include <ctype.h>
@@ -9,13 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/descriptors.h"
 #include "core/proc_stat.h"
 #include "core/step_tracer_priv.h"
 
@@ -29,7 +27,7 @@ uint64_t step_tracer_wall_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void say(struct step_tracer *t, const char *sentence)
+void step_tracer_say(struct step_tracer *t, const char *sentence)
 {
     if (t->cb.message)
         t->cb.message(t->cb.arg, sentence);
@@ -67,66 +65,10 @@ void step_tracer_drop(struct step_tracer *t, struct tracee *e)
     free(e);
 }
 
-static bool is_chosen(const struct step_tracer *t, pid_t tid)
-{
-    for (size_t i = 0; i < t->chosen.len; i++)
-        if (t->chosen.data[i] == tid)
-            return true;
-    return t->chosen.len == 0;
-}
-
-/* False while a program that was started has not begun yet. */
-static bool has_begun(const struct step_tracer *t)
-{
-    return !t->opt.from_exec || t->exec_seen;
-}
-
-bool step_tracer_wants_all(const struct step_tracer *t, const struct tracee *e)
-{
-    return t->enabled && !t->opt.at_sites && has_begun(t) && is_chosen(t, e->tid);
-}
-
 void step_tracer_refresh(struct step_tracer *t)
 {
     if (step_code_refresh(t->code, NULL) == 0)
         step_sideband_maps(t->sideband, step_code_maps(t->code), t->clock);
-}
-
-static int arm_sites(struct step_tracer *t, struct tracee *e, struct err *err)
-{
-    int rc = descriptors_make_room(t->places.len, err);
-    if (rc < 0)
-        return rc;
-    struct step_site *sites = xcalloc(t->places.len, sizeof *sites);
-    for (size_t i = 0; i < t->places.len; i++)
-        sites[i] = t->places.data[i].site;
-    rc = step_events_arm(&e->events, e->tid, sites, t->places.len, err);
-    free(sites);
-    return rc;
-}
-
-void step_tracer_arm(struct step_tracer *t, struct tracee *e)
-{
-    struct err err;
-    int rc;
-    bool whole = e->armed && (!t->opt.at_sites || e->events.n == t->places.len);
-    if (!t->enabled || whole || e->steps || !is_chosen(t, e->tid) || !has_begun(t))
-        return;
-    if (!t->opt.at_sites)
-        rc = step_events_arm_clock(&e->events, e->tid, &err);
-    else if (t->places.len)
-        rc = arm_sites(t, e, &err);
-    else
-        return;
-    e->armed = rc == 0;
-    if (rc < 0 && rc != MTUI_E_GONE)
-        say(t, err.text);
-}
-
-void step_tracer_disarm(struct tracee *e)
-{
-    step_events_close(&e->events);
-    e->armed = false;
 }
 
 /* ---- the interface ---- */
@@ -174,57 +116,6 @@ static int seize_all(struct step_tracer *t, struct err *err)
                           : err_set(err, MTUI_E_GONE, "process %d has ended", (int)t->opt.pid);
 }
 
-static void free_places(struct step_tracer *t)
-{
-    for (size_t i = 0; i < t->places.len; i++)
-        free(t->places.data[i].site.path);
-    vec_free(&t->places);
-}
-
-static bool same_place(const struct step_place *a, const struct step_place *b)
-{
-    return a->ino == b->ino && a->site.offset == b->site.offset &&
-           a->site.trigger == b->site.trigger;
-}
-
-static bool has_place(const struct step_place *list, size_t n, const struct step_place *p)
-{
-    for (size_t i = 0; i < n; i++)
-        if (same_place(&list[i], p))
-            return true;
-    return false;
-}
-
-int step_tracer_set_sites(struct step_tracer *t, const struct step_site *sites, size_t n,
-                          struct err *err)
-{
-    struct step_place *list = xcalloc(n + 1, sizeof *list);
-    bool all_kept = true;
-    for (size_t i = 0; i < n; i++) {
-        struct stat sb;
-        if (stat(sites[i].path, &sb) != 0) {
-            int why = errno;
-            free(list);
-            return err_errno(err, why, "cannot look at %s", sites[i].path);
-        }
-        list[i] = (struct step_place){.site = sites[i], .ino = sb.st_ino};
-    }
-    for (size_t i = 0; i < t->places.len; i++)
-        all_kept &= has_place(list, n, &t->places.data[i]);
-    for (size_t i = 0; !all_kept && i < t->tracees.len; i++)
-        step_tracer_disarm(t->tracees.data[i]);
-    if (!all_kept)
-        free_places(t);
-    for (size_t i = 0; i < n; i++) {
-        if (has_place(t->places.data, t->places.len, &list[i]))
-            continue;
-        list[i].site.path = xstrdup(sites[i].path);
-        vec_push(&t->places, list[i]);
-    }
-    free(list);
-    return 0;
-}
-
 int step_tracer_new(struct step_tracer **out, const struct step_tracer_options *options,
                     const struct step_tracer_callbacks *callbacks, struct err *err)
 {
@@ -245,44 +136,6 @@ int step_tracer_new(struct step_tracer **out, const struct step_tracer_options *
     if (!options->from_exec)
         step_sideband_maps(t->sideband, step_code_maps(t->code), t->clock);
     *out = t;
-    return 0;
-}
-
-/* A thread that blocks SIGTRAP would only collect one. A new thread is armed all the same: the C library
- * blocks everything until it has set it up. */
-static bool can_be_stopped(struct step_tracer *t, const struct tracee *e)
-{
-    struct err err;
-    if (e->armed || e->steps || !is_chosen(t, e->tid) || !has_begun(t) || !tracee_blocks_trap(e))
-        return true;
-    err_set(&err, MTUI_E_NOTSUP,
-            "thread %d blocks SIGTRAP, by which it would be stopped: it is not stepped",
-            (int)e->tid);
-    say(t, err.text);
-    return false;
-}
-
-int step_tracer_enable(struct step_tracer *t, bool on, struct err *err)
-{
-    t->enabled = on;
-    size_t armed = 0, wanted = 0;
-    for (size_t i = 0; i < t->tracees.len; i++) {
-        struct tracee *e = t->tracees.data[i];
-        if (!on) {
-            step_tracer_disarm(e);
-            continue;
-        }
-        if (can_be_stopped(t, e))
-            step_tracer_arm(t, e);
-        wanted += is_chosen(t, e->tid);
-        armed += e->armed || e->steps;
-    }
-    if (!on)
-        step_tracer_end_windows(t, true);
-    bool can = has_begun(t) && (!t->opt.at_sites || t->places.len);
-    if (on && can && wanted && !armed)
-        return err_set(err, MTUI_E_NOTSUP, "no thread of process %d could be armed",
-                       (int)t->opt.pid);
     return 0;
 }
 
@@ -431,7 +284,7 @@ void step_tracer_free(struct step_tracer *t)
         step_tracer_release(t);
     while (t->tracees.len)
         step_tracer_drop(t, t->tracees.data[t->tracees.len - 1]);
-    free_places(t);
+    step_tracer_free_places(t);
     vec_free(&t->chosen);
     vec_free(&t->tracees);
     step_code_free(t->code);

@@ -6,8 +6,8 @@
  * are stopped by events (step_events.h). When this process ends in order, every thread is released:
  * stepped ones are detached, which takes the trap flag away, running ones go on by themselves.
  *
- * step_tracer.c has the threads and the interface, step_window.c what a window is, step_stops.c what
- * each stop of a thread means. */
+ * step_tracer.c has the threads, step_arm.c where they are stopped, step_window.c what a window is,
+ * step_stops.c what each stop of a thread means. */
 #ifndef MTUI_CORE_STEP_TRACER_H
 #define MTUI_CORE_STEP_TRACER_H
 
@@ -76,6 +76,8 @@ struct step_tracer_callbacks {
     /* A stepped thread was in a system call; NULL allowed. */
     void (*syscall)(void *arg, pid_t tid, uint64_t number, uint64_t clock, uint64_t wall_ns);
     void (*message)(void *arg, const char *sentence);
+    /* A thread could not be armed, and no other is: nothing will come of this. NULL: a message. */
+    void (*refused)(void *arg, const struct err *why);
     void *arg;
 };
 
@@ -90,7 +92,8 @@ int step_tracer_new(struct step_tracer **out, const struct step_tracer_options *
 int step_tracer_set_sites(struct step_tracer *t, const struct step_site *sites, size_t n,
                           struct err *err);
 
-/* Arms the sites, or begins to step; off: windows in progress end, threads run on. */
+/* Arms the sites, or begins to step; off: windows in progress end, threads run on. Fails with the reason
+ * when no thread can be armed. */
 int step_tracer_enable(struct step_tracer *t, bool on, struct err *err);
 
 /* Handles the stops that are there, at most max of them. While some thread is in the middle of a step

@@ -37,6 +37,7 @@ void step_window_begin(struct step_tracer *t, struct tracee *e)
     e->start_ns = step_tracer_wall_ns();
     e->entry_sp = 0;
     e->signals = 0;
+    e->insn = (struct step_insn){0};
     e->insn_pending = e->trap_due = e->in_syscall = e->restarting = e->end_asked = false;
     e->trap_masked = false;
     tracee_unmask_trap(e);
@@ -90,40 +91,25 @@ void step_window_end_in_kernel(struct step_tracer *t, struct tracee *e, enum ste
 
 /* ---- Calls ---- */
 
-static uint64_t site_address(const struct step_tracer *t, size_t site)
+/* How far the stack reaches on which the call's return address stands. */
+static void find_stack(struct step_tracer *t, struct tracee *e, uint64_t return_slot)
 {
-    const struct maps *maps = step_code_maps(t->code);
-    const struct step_place *p = &t->places.data[site];
-    for (size_t i = 0; i < maps_count(maps); i++) {
-        const struct map *m = maps_at(maps, i);
-        if ((m->prot & MAPS_X) && m->inode == p->ino && p->site.offset >= m->offset &&
-            p->site.offset - m->offset < m->end - m->start)
-            return m->start + (p->site.offset - m->offset);
-    }
-    return 0;
-}
-
-/* Where the return address stands, worked out from what the first instruction did to the stack pointer;
- * and how far the stack reaches on which it stands. */
-static void find_return_slot(struct step_tracer *t, struct tracee *e, const uint8_t *code, size_t n,
-                             uint64_t sp)
-{
-    e->entry_sp = sp + (uint64_t)tracee_stack_growth(code, n);
+    e->entry_sp = return_slot;
     const struct map *stack = maps_find(step_code_maps(t->code), e->entry_sp);
     e->stack_start = stack ? stack->start : 0;
     e->stack_end = stack ? stack->end : 0;
     e->main_stack = stack && strcmp(stack->path, "[stack]") == 0;
 }
 
-/* The stop comes after the probed instruction: it is reported as if it had been stepped. */
-void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site,
+void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site, bool ahead,
                        const struct user_regs_struct *regs)
 {
-    if (!site_address(t, site))
+    const struct step_place *place = &t->places.data[site];
+    if (!step_tracer_site_address(t, place))
         step_tracer_refresh(t); /* a file mapped since */
-    uint64_t addr = site_address(t, site);
+    uint64_t addr = ahead ? regs->rip : step_tracer_site_address(t, place);
     struct step_hit hit = {.tid = e->tid,
-                           .trigger = t->places.data[site].site.trigger,
+                           .trigger = place->site.trigger,
                            .address = addr,
                            .clock = t->clock,
                            .arg1 = regs->rdi,
@@ -133,9 +119,11 @@ void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site,
     step_window_begin(t, e);
     uint8_t code[STEP_INSN_MAX];
     size_t n = addr ? step_code_read(t->code, addr, code, sizeof code) : 0;
-    if (t->places.data[site].site.is_entry)
-        find_return_slot(t, e, code, n, regs->rsp);
-    if (addr) {
+    /* What the first instruction did to the stack pointer, if it has been executed. */
+    int64_t growth = ahead ? 0 : tracee_stack_growth(code, n);
+    if (place->site.is_entry)
+        find_stack(t, e, regs->rsp + (uint64_t)growth);
+    if (addr && !ahead) { /* it is reported as if it had been stepped */
         e->insn = step_thread_begin(e->steps, addr);
         e->insn_ip = addr;
         step_thread_executed(e->steps, addr, &e->insn, regs->rip, regs->rsp);

@@ -281,7 +281,9 @@ static size_t lines(const char *s)
 
 size_t stepper_compare(const struct stepper *s, const char *data)
 {
-    char *errors = output("perf script -i %s --itrace=e 2>&1 | grep -i error | head -3", data);
+    char *errors = output("{ perf script -i %s --itrace=e; perf script -i %s --itrace=be >/dev/null; } "
+                          "2>&1 | head -3",
+                          data, data);
     assert_string_equal(errors, "");
     free(errors);
     char *theirs = output("perf script -i %s --itrace=b -F tid,flags,ip,addr 2>/dev/null | "

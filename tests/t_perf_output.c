@@ -113,12 +113,12 @@ static void endings(void **state)
 {
     (void)state;
     char text[128];
-    perf_message_end(&(struct child_end){.known = true, .code = 255}, text, sizeof text);
+    perf_message_end("perf", &(struct child_end){.known = true, .code = 255}, text, sizeof text);
     assert_string_equal(text, "perf exited with status 255");
-    perf_message_end(&(struct child_end){.known = true, .signaled = true, .code = SIGKILL}, text,
+    perf_message_end("perf", &(struct child_end){.known = true, .signaled = true, .code = SIGKILL}, text,
                      sizeof text);
     assert_string_equal(text, "perf was killed by signal 9 (Killed)");
-    perf_message_end(&(struct child_end){0}, text, sizeof text);
+    perf_message_end("perf", &(struct child_end){0}, text, sizeof text);
     assert_non_null(strstr(text, "not known"));
 }
 

@@ -230,7 +230,7 @@ static void test_perf_dies(void **state)
     session_get_status(b.m->session, &st);
     kill(st.rec.pid, SIGKILL);
     wait_text(&b, "[FAILED]");
-    wait_text(&b, "lost: all that perf held");
+    wait_text(&b, "lost: all that was held");
     assert_false(b.m->recording);
     assert_int_equal(b.m->say_severity, SAY_ERROR);
     assert_true(b.m->say[0] != '\0');

@@ -112,6 +112,39 @@ check 'its very first' grep -qP '\twork\t[0-9a-f]+\t1\t' "$tmp/run2/hits.tsv"
 kill "$(sed -n 's/^pid = //p' "$tmp/run2/session.ini")" # it is left running, as batch does
 check 'a call of it' sh -c "'$mtui' export -f spans '$tmp/run2' 2>/dev/null | grep -q plain"
 
+# A user without any privilege: uprobes are refused, and hardware breakpoints stop the program instead.
+chmod 711 "$tmp" && mkdir -m 777 "$tmp/user" && cp "$mtui" "$tool" "$tmp/user/"
+as_user="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all env XDG_STATE_HOME=$tmp/user"
+paranoid=$(cat /proc/sys/kernel/perf_event_paranoid)
+if [ "$paranoid" -gt 2 ] || ! $as_user "$tmp/user/mtui" doctor 2>/dev/null | grep -q '^hardware breakpoints *present' ||
+    [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" != 0 ]; then
+    skipped=$((skipped + 1))
+    echo 'SKIPPED: a user without privileges (no hardware breakpoints, perf_event_paranoid above 2, or yama)'
+else
+    rm -f "$tmp/in"
+    mkfifo "$tmp/in"
+    $as_user "$tmp/user/step_victim" plain <"$tmp/in" >"$tmp/victim.out" 2>"$tmp/victim.err" &
+    victim=$!
+    exec 7>"$tmp/in"
+    wait_for 10 grep -q ready "$tmp/victim.out"
+    $as_user "$tmp/user/mtui" attach -r step -p "$victim" -t work --hits 5 --truth "$tmp/user/truth" --batch -o "$tmp/user/one" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "a user's attach: exit $?"
+    check 'a user: the hit, with its address and argument' grep -qP '^1000000000\t'"$victim"'\twork\t[0-9a-f]+\t[0-9a-f]+\t[0-9a-f]+\t0\t1$' "$tmp/user/one/hits.tsv"
+    "$mtui" export -f spans "$tmp/user/one" >"$tmp/spans" 2>"$tmp/err" </dev/null || bad "export: exit $?"
+    awk -F '\t' 'NR > 1 {print $6}' "$tmp/spans" | tr '\n' ' ' >"$tmp/names"
+    check 'a user: the call tree of the source' grep -q 'work plain leaf leaf expect leaf ' "$tmp/names"
+    address=$(awk -F '\t' '$8 == 1 {print $4}' "$tmp/user/one/hits.tsv")
+    check 'a user: from the first instruction' sh -c "sed -n 1p '$tmp/user/truth' | grep -q 'begin	0	$address	'"
+    perf script -f -i "$tmp/user/one/snap-1/perf.data" --itrace=b -F flags,ip,addr 2>&1 | grep -v 'tr strt\|tr end' | sed 's/=>//' | awk '{print $(NF-1), $NF}' >"$tmp/perf"
+    awk '$3 !~ /begin|syscall|async|trap/ {print $4, $5}' "$tmp/user/truth" >"$tmp/truth.branches"
+    check 'a user: perf reads the same branches' cmp -s "$tmp/perf" "$tmp/truth.branches"
+    $as_user "$tmp/user/mtui" attach -r step -p "$victim" -t '/^(work|plain|leaf|expect|raise_signals)$/' --batch -o "$tmp/user/many" >"$tmp/out" 2>"$tmp/err" </dev/null && bad 'a user: five functions are too many'
+    check 'a user: said why' grep -q 'or choose 4 at most' "$tmp/err"
+    check 'a user: let go of' grep -q '^TracerPid:.0$' "/proc/$victim/status"
+    finish "a user's program"
+    $as_user "$tmp/user/mtui" run -r step -t work --batch -o "$tmp/user/run" -- "$tmp/user/step_victim" plain >"$tmp/out" 2>"$tmp/err" <&6 || bad "a user's run: exit $?"
+    check 'a user: the very first call' grep -qP '\twork\t[0-9a-f]+\t1\t' "$tmp/user/run/hits.tsv"
+    kill "$(sed -n 's/^pid = //p' "$tmp/user/run/session.ini")"
+fi
 # The demo.
 "$mtui" demo -r step --batch -o "$tmp/demo" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "demo: exit $?"
 for f in handle_slow_request rebuild_cache render_page render_block append_text find_route parse_headers write_reply; do

@@ -215,9 +215,9 @@ static void draw_kept(struct record *r, struct surface *s, struct rect at, int r
         size += snap->bytes;
     }
     const char *lost = st->state != SESSION_FAILED  ? ""
-                       : st->mode == PLAN_WHOLE     ? "   lost: what perf had not written yet"
-                       : st->rec.snapshots          ? "   lost: what perf held since the last one"
-                                                    : "   lost: all that perf held";
+                       : st->mode == PLAN_WHOLE     ? "   lost: what was not written yet"
+                       : st->rec.snapshots          ? "   lost: what was held since the last one"
+                                                    : "   lost: all that was held";
     if (kept)
         v_record_field(s, at, row, "Kept", plain, "%s file%s (%s): Enter opens%s", fmt_count(n, kept),
                        kept == 1 ? "" : "s", fmt_size(bytes, size), lost);
