@@ -107,6 +107,11 @@ check: deps-check
 	$(Q)$(MAKE) $(jobs) --no-print-directory WERROR=1 tests
 	$(Q)MTUI_BUILD=$(abspath $(BUILD)) tests/run.sh $(T)
 
+# The same with everything that takes minutes: each stepped program in each encoding.
+check-long: deps-check
+	$(Q)$(MAKE) $(jobs) --no-print-directory WERROR=1 tests
+	$(Q)MTUI_LONG=1 MTUI_TEST_SECONDS=3600 MTUI_BUILD=$(abspath $(BUILD)) tests/run.sh $(T)
+
 # Also without a terminal: then the demo runs in batch and prints its function table.
 demo: deps-build
 	$(Q)$(MAKE) $(jobs) --no-print-directory mtui

@@ -62,7 +62,7 @@ struct perf_writer {
     FILE *file;
     char *path;
     int failed_errno; /* the first failure */
-    bool per_cpu;
+    bool per_cpu, whole;
     uint64_t data_offset, bytes;
     struct pt_encode_options encoding;
 };
@@ -158,7 +158,7 @@ static void put_auxtrace_info(struct perf_writer *w)
                              PT_CONFIG_TSC,
                              PT_CONFIG_NORETCOMP,
                              w->per_cpu ? 2 : 0,               /* have_sched_switch */
-                             1,                                /* snapshot_mode */
+                             !w->whole,                        /* snapshot_mode */
                              w->per_cpu,                       /* per_cpu_mmaps */
                              o->mtc ? PT_CONFIG_MTC : 0,
                              0xfu << PT_CONFIG_MTC_PERIOD,     /* mtc_freq_bits */
@@ -186,6 +186,7 @@ int perf_writer_open(struct perf_writer **out, const char *path,
     w->file = f;
     w->path = xstrdup(path);
     w->per_cpu = options->per_cpu;
+    w->whole = options->whole;
     w->encoding = options->encoding;
     put_header(w, 0);
     put_auxtrace_info(w);

@@ -20,6 +20,8 @@ struct perf_writer;
 struct perf_writer_options {
     struct pt_encode_options encoding; /* what the packet stream uses */
     bool per_cpu;                      /* AUX data belongs to CPUs, not to threads */
+    bool whole; /* pieces of AUX data follow each other without a gap; else they are snapshots, which
+                   may overlap: perf then looks in each for its first PSB */
 };
 
 /* Creates path (which must not exist). */

@@ -126,6 +126,13 @@ static void put_mtcs(pt_encode *e, uint64_t tsc)
     }
 }
 
+/* What is due before a packet of this time. */
+static void put_time(pt_encode *e, uint64_t tsc)
+{
+    put_mtcs(e, tsc);
+    put_cyc(e, tsc);
+}
+
 /* ---- addresses and conditional branches ---- */
 
 static void put_ip(pt_encode *e, enum pt_packet_type type, uint64_t ip)
@@ -153,7 +160,7 @@ static void flush_tnt(pt_encode *e, uint64_t tsc)
 {
     if (!e->tnt_bits)
         return;
-    put_cyc(e, tsc);
+    put_time(e, tsc);
     struct pt_packet p = {.type = e->tnt_bits > SHORT_TNT_BITS ? ppt_tnt_64 : ppt_tnt_8};
     p.payload.tnt.bit_size = (uint8_t)e->tnt_bits;
     p.payload.tnt.payload = e->tnt;
@@ -172,7 +179,7 @@ static void put_tnt_bit(pt_encode *e, bool bit, uint64_t tsc)
 static void put_tip(pt_encode *e, uint64_t ip, uint64_t tsc)
 {
     flush_tnt(e, tsc);
-    put_cyc(e, tsc);
+    put_time(e, tsc);
     put_ip(e, ppt_tip, ip);
 }
 
@@ -242,15 +249,14 @@ void pt_encode_begin(pt_encode *e, uint64_t ip, uint64_t tsc)
         return;
     if (!e->started || e->since_psb >= e->opt.psb_period)
         put_psb(e, ip, tsc);
-    put_mtcs(e, tsc);
-    put_cyc(e, tsc);
+    put_time(e, tsc);
     put_ip(e, ppt_tip_pge, ip);
     e->enabled = true;
 }
 
 static void put_pgd(pt_encode *e, uint64_t tsc)
 {
-    put_cyc(e, tsc);
+    put_time(e, tsc);
     struct pt_packet p = {.type = ppt_tip_pgd};
     p.payload.ip.ipc = pt_ipc_suppressed;
     put(e, &p);
@@ -270,7 +276,7 @@ void pt_encode_end_at(pt_encode *e, uint64_t ip, uint64_t tsc)
     if (!e->enabled)
         return;
     flush_tnt(e, tsc);
-    put_cyc(e, tsc);
+    put_time(e, tsc);
     put_ip(e, ppt_fup, ip);
     put_pgd(e, tsc);
 }

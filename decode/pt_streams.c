@@ -136,40 +136,49 @@ static int by_order(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Cuts from a part what the one before had already; true when it goes on from there. */
-static bool goes_on(struct pt_streams *s, const struct part *before, uint64_t before_offset,
-                    struct part *p)
+/* Whether part i goes on from those before it, [from, i), which make one stream so far; what both have is
+ * cut from the older ones. They may overlap as snapshots of a ring do, and by less than 8 bytes: perf pads
+ * each part, and the place of the next one does not count the padding. */
+static bool goes_on(struct pt_streams *s, size_t from, size_t i)
 {
-    uint64_t end = before->offset + before->len;
-    if (!same_queue(before, p) || p->offset <= before_offset || p->offset > end)
+    struct part *p = &s->parts.data[i], *older = p - 1;
+    uint64_t end = older->offset + older->len;
+    if (!same_queue(older, p) || p->offset <= s->parts.data[from].offset || p->offset > end)
         return false;
-    size_t again = (size_t)(end - p->offset);
-    if (again > p->len)
-        again = p->len;
-    s->overlapping += again;
-    p->data += again;
-    p->len -= again;
-    p->offset += again;
+    if (p->offset + p->len <= end) { /* nothing new */
+        s->overlapping += p->len;
+        p->offset = end;
+        p->len = 0;
+        return true;
+    }
+    s->overlapping += end - p->offset;
+    for (; older->offset >= p->offset; older--)
+        older->len = 0;
+    if (older->offset + older->len > p->offset)
+        older->len = (size_t)(p->offset - older->offset);
     return true;
+}
+
+static size_t sum(const struct pt_streams *s, size_t from, size_t to)
+{
+    size_t len = 0;
+    for (size_t i = from; i < to; i++)
+        len += s->parts.data[i].len;
+    return len;
 }
 
 int pt_streams_finish(struct pt_streams *s, struct err *err)
 {
     int rc = 0;
-    size_t from = 0, len = 0;
-    if (s->parts.len)
-        qsort(s->parts.data, s->parts.len, sizeof *s->parts.data, by_queue);
-    for (size_t i = 0; i < s->parts.len && rc == 0; i++) {
-        struct part *p = &s->parts.data[i];
-        if (i > from && !goes_on(s, p - 1, s->parts.data[from].offset, p)) {
-            rc = join(s, from, i, len, err);
-            from = i;
-            len = 0;
-        }
-        len += p->len;
+    size_t from = 0, n = s->parts.len;
+    if (n)
+        qsort(s->parts.data, n, sizeof *s->parts.data, by_queue);
+    for (size_t i = 1; i <= n && rc == 0; i++) {
+        if (i < n && goes_on(s, from, i))
+            continue;
+        rc = join(s, from, i, sum(s, from, i), err);
+        from = i;
     }
-    if (rc == 0 && s->parts.len)
-        rc = join(s, from, s->parts.len, len, err);
     if (s->streams.len)
         qsort(s->streams.data, s->streams.len, sizeof *s->streams.data, by_order);
     return rc;

@@ -46,7 +46,7 @@ void pt_time_tma(struct pt_time *t, unsigned ctc, unsigned fc)
     t->have_mtc = true;
 }
 
-void pt_time_mtc(struct pt_time *t, unsigned mtc)
+void pt_time_mtc(struct pt_time *t, unsigned mtc, bool after_cyc)
 {
     const struct pt_clock *c = t->clock;
     if (!t->have_mtc)
@@ -54,8 +54,11 @@ void pt_time_mtc(struct pt_time *t, unsigned mtc)
     uint8_t passed = (uint8_t)(mtc - t->last_mtc);
     t->last_mtc = (uint8_t)mtc;
     t->ctc_ticks += (uint64_t)passed << c->mtc_period;
-    anchor_at(t, t->ctc_origin + (uint64_t)((pt_u128)t->ctc_ticks * c->tsc_ctc_n /
-                                            c->tsc_ctc_d));
+    uint64_t tsc = t->ctc_origin + (uint64_t)((pt_u128)t->ctc_ticks * c->tsc_ctc_n / c->tsc_ctc_d);
+    if (after_cyc || !t->cycles)
+        anchor_at(t, tsc);
+    else if (tsc > t->tsc)
+        t->tsc = tsc;
 }
 
 void pt_time_cbr(struct pt_time *t, unsigned ratio)

@@ -42,7 +42,9 @@ struct pt_time {
 void pt_time_init(struct pt_time *t, const struct pt_clock *clock);
 void pt_time_tsc(struct pt_time *t, uint64_t tsc);
 void pt_time_tma(struct pt_time *t, unsigned ctc, unsigned fc);
-void pt_time_mtc(struct pt_time *t, unsigned mtc);
+/* after_cyc: a CYC stands right before it, so that cycles are known up to it. Else they still count from the
+ * anchor before. */
+void pt_time_mtc(struct pt_time *t, unsigned mtc, bool after_cyc);
 void pt_time_cbr(struct pt_time *t, unsigned ratio);
 
 static inline void pt_time_cyc(struct pt_time *t, uint64_t cycles)

@@ -194,7 +194,7 @@ static void on_timing(struct pt_walk *w, const struct packet *p)
         pt_time_tma(&w->time, (unsigned)(p->value & 0xffff), (unsigned)(p->value >> 16));
         break;
     case PT_MTC:
-        pt_time_mtc(&w->time, (unsigned)p->value);
+        pt_time_mtc(&w->time, (unsigned)p->value, w->cyc_in_hand);
         walk_new_time(w, false);
         break;
     case PT_CYC:

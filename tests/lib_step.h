@@ -56,6 +56,7 @@ struct step_program {
                               NULL: ./t */
     const char *file;      /* where the function is; NULL: DIR/t */
     const char *function;  /* each call of it is a window; NULL: one from the entry of file on */
+    const char *exercises; /* what the window must hold: lib_step_facts.h */
 };
 
 /* Steps `windows` calls of the program's function. */

@@ -25,7 +25,7 @@ const struct step_encoding step_encodings[] = {
     {.name = "per-cpu", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
                                     .ret_compression = true}, .per_cpu = true},
     {.name = "chunked", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
-                                    .ret_compression = true}, .chunk = 4096},
+                                    .ret_compression = true}, .chunk = 1000},
     {.name = "cut-head", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
                                      .ret_compression = true, .psb_period = 512}, .cut_head = 777},
     {.name = "overflow", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
@@ -36,6 +36,7 @@ const struct step_encoding step_encodings[] = {
 struct stream {
     pid_t tid;
     VEC(uint8_t) bytes;
+    VEC(size_t) ends; /* of packets */
 };
 
 static void append(void *arg, const uint8_t *bytes, size_t len, bool sync)
@@ -44,6 +45,13 @@ static void append(void *arg, const uint8_t *bytes, size_t len, bool sync)
     (void)sync;
     for (size_t i = 0; i < len; i++)
         vec_push(&s->bytes, bytes[i]);
+    vec_push(&s->ends, s->bytes.len);
+}
+
+static void free_stream(struct stream *s)
+{
+    vec_free(&s->bytes);
+    vec_free(&s->ends);
 }
 
 static struct step_insn insn_at(const struct step_rec *r, uint64_t ip, uint64_t clock)
@@ -120,6 +128,7 @@ static void cut_head(struct stream *s, size_t bytes)
     assert_true(s->bytes.len > bytes);
     s->bytes.len -= bytes;
     memmove(s->bytes.data, s->bytes.data + bytes, s->bytes.len);
+    s->ends.len = 0; /* it begins in the middle of a packet */
 }
 
 static uint64_t length(const struct step_rec *r)
@@ -158,13 +167,23 @@ static void write_sideband(const struct step_rec *r, struct perf_writer *w, stru
     }
 }
 
+/* No packet lies in two records: perf writes none so, and cannot read one. */
+static size_t chunk_end(const struct stream *s, size_t at, size_t chunk)
+{
+    size_t end = s->bytes.len;
+    for (size_t i = s->ends.len; chunk && i-- > 0;)
+        if (s->ends.data[i] > at && (end - at > chunk))
+            end = s->ends.data[i];
+    return end;
+}
+
 static void write_stream(struct perf_writer *w, struct perf_writer_id id, uint32_t idx,
                          const struct stream *s, size_t chunk)
 {
-    size_t step = chunk ? chunk : s->bytes.len;
-    for (size_t at = 0; at < s->bytes.len; at += step)
-        perf_writer_auxtrace(w, id, idx, at, s->bytes.data + at,
-                             s->bytes.len - at < step ? s->bytes.len - at : step);
+    for (size_t at = 0, end; at < s->bytes.len; at = end) {
+        end = chunk_end(s, at, chunk);
+        perf_writer_auxtrace(w, id, idx, at, s->bytes.data + at, end - at);
+    }
 }
 
 static void write_threads(const struct step_rec *r, const struct step_encoding *e, struct perf_writer *w,
@@ -185,7 +204,7 @@ static void write_threads(const struct step_rec *r, const struct step_encoding *
         id.cpu = -1;
         perf_writer_itrace_start(w, id);
         write_stream(w, id, (uint32_t)i, s, e->chunk);
-        vec_free(&s->bytes);
+        free_stream(s);
     }
     vec_free(&streams);
 }
@@ -231,14 +250,14 @@ static void write_cpus(const struct step_rec *r, const struct step_encoding *e, 
         pt_encode_free(tellers[k].enc);
         id.cpu = k;
         write_stream(w, id, (uint32_t)k, &streams[k], e->chunk);
-        vec_free(&streams[k].bytes);
+        free_stream(&streams[k]);
     }
 }
 
 void step_rec_encode(const struct step_rec *r, const struct step_encoding *e, const char *path)
 {
     struct perf_writer *w;
-    struct perf_writer_options o = {.encoding = e->packets, .per_cpu = e->per_cpu};
+    struct perf_writer_options o = {.encoding = e->packets, .per_cpu = e->per_cpu, .whole = e->chunk > 0};
     struct perf_writer_id id = {.pid = r->pid, .tid = r->pid, .cpu = 0, .time_ns = r->branches[0].clock - 10};
     unlink(path);
     assert_int_equal(perf_writer_open(&w, path, &o, NULL), 0);
@@ -259,5 +278,6 @@ uint8_t *step_rec_packets(const struct step_rec *r, const struct step_encoding *
     struct stream s = {.tid = r->branches[0].tid};
     encode_thread(r, e, &s);
     *len = s.bytes.len;
+    vec_free(&s.ends);
     return s.bytes.data;
 }

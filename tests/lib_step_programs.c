@@ -73,7 +73,7 @@ static const char libraries[] =
     "#include <stdlib.h>\n#include <string.h>\n#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n" NI LEAF
     "NI int format(char *out, int x) { return snprintf(out, 64, \"%d %s %.3f\", x, \"abc\", x / 3.0); }\n"
     "NI int work(int x) { struct timespec t; char a[64], *p = malloc(100); clock_gettime(CLOCK_MONOTONIC, &t);\n"
-    "  memset(p, 1, 100); strcpy(a, \"hello\"); int n = format(a, x) + (int)strlen(a) + (int)strtol(\"12\", 0, 10);\n"
+    "  memset(p, 1, 100); __asm__ volatile(\"\" : : \"r\"(p) : \"memory\"); strcpy(a, \"hello\"); int n = format(a, x) + (int)strlen(a) + (int)strtol(\"12\", 0, 10);\n"
     "  free(p); getuid(); return leaf(n); }\n" STEP_MAIN("work(3)");
 
 /* Two libraries in turn at one address, and one of them again at another. */
@@ -115,26 +115,44 @@ static const char script[] =
     "while not end.poll(1): exec(code, {})\n";
 
 const struct step_program step_programs[] = {
-    {.name = "calls", .source = calls, .flags = "-O1 -g", .function = "work"},
-    {.name = "tail calls", .source = tails, .flags = "-O2 -g", .function = "work"},
-    {.name = "longjmp", .source = jumps, .flags = "-O1 -g", .function = "work"},
-    {.name = "exceptions", .source_name = "t.cc", .source = throws, .flags = "-O1 -g", .function = "work"},
-    {.name = "signals", .source = signals, .flags = "-O1 -g", .function = "work"},
-    {.name = "fibres", .source = fibres, .flags = "-O1 -g", .function = "work"},
+    {.name = "calls", .source = calls, .flags = "-O1 -g", .function = "work",
+     .exercises = "calls middle; recursion recurse; recursion deep; indirect leaf; callback compare; "
+                  "enters qsort; plt; syscalls 1"},
+    {.name = "tail calls", .source = tails, .flags = "-O2 -g", .function = "work",
+     .exercises = "tail b; tail c; tail even; tail odd; calls leaf"},
+    {.name = "longjmp", .source = jumps, .flags = "-O1 -g", .function = "work",
+     .exercises = "enters _setjmp; enters longjmp; recursion thrower; recursion thrower2"},
+    {.name = "exceptions", .source_name = "t.cc", .source = throws, .flags = "-O1 -g", .function = "work",
+     .exercises = "enters __cxa_throw; enters _Unwind_RaiseException; enters _Unwind_Resume; "
+                  "enters __cxa_begin_catch; indirect _ZN3one1fEi; indirect _ZN3two1fEi; calls _ZN5guardD1Ev"},
+    {.name = "signals", .source = signals, .flags = "-O1 -g", .function = "work",
+     .exercises = "handler handler; calls helper; enters kill; syscalls 9"},
+    {.name = "fibres", .source = fibres, .flags = "-O1 -g", .function = "work",
+     .exercises = "enters swapcontext; enters makecontext; enters first; enters second; stacks 3"},
     {.name = "retpolines", .source = tails, .function = "work",
-     .flags = "-O2 -g -mindirect-branch=thunk -fcf-protection=none"},
-    {.name = "libraries", .source = libraries, .flags = "-O1 -g", .function = "work"},
+     .flags = "-O2 -g -mindirect-branch=thunk -fcf-protection=none",
+     .exercises = "enters __x86_indirect_thunk_rax; tail even; tail odd"},
+    {.name = "libraries", .source = libraries, .flags = "-O1 -g", .function = "work",
+     .exercises = "plt; code [vdso]; code libc.so.6; enters snprintf; enters malloc; syscalls 1"},
     {.name = "libraries, old PLT", .source = libraries, .function = "work",
-     .flags = "-O1 -g -Wl,-z,lazy -fcf-protection=none"},
-    {.name = "static", .source = calls, .flags = "-O1 -g -static", .function = "work"},
-    {.name = "dlopen", .source = library, .flags = "-O1 -g", .prepare = MAKE_LIBRARIES, .function = "work"},
+     .flags = "-O1 -g -Wl,-z,lazy -fcf-protection=none", .command = "env LD_BIND_NOT=1 ./t", /* resolves each time */
+     .exercises = "plt; code [vdso]; code libc.so.6; code ld-linux-x86-64.so.2; enters strtol; enters free"},
+    {.name = "static", .source = calls, .flags = "-O1 -g -static", .function = "work",
+     .exercises = "recursion recurse; indirect compare; enters qsort; calls getppid"},
+    {.name = "dlopen", .source = library, .flags = "-O1 -g", .prepare = MAKE_LIBRARIES, .function = "work",
+     .exercises = "enters dlopen; enters dlsym; enters dlclose; callback first; callback second; "
+                  "recursion deep; address; moved one.so"},
     {.name = "stripped", .source = calls, .flags = "-O1 -Wl,--export-dynamic-symbol=work",
-     .prepare = "strip t", .function = "work"},
+     .prepare = "strip t", .function = "work", .exercises = "stripped; enters qsort; plt; syscalls 1"},
     {.name = "ls", .prepare = "mkdir d && touch d/a d/b d/cc && ln -s a d/l", .file = "/bin/ls",
-     .command = "sh -c 'echo ready; read x; LC_ALL=C exec /bin/ls -l d'"},
+     .command = "sh -c 'echo ready; read x; LC_ALL=C exec /bin/ls -l d'",
+     .exercises = "stripped; plt; enters opendir; enters readdir; enters readlink; syscalls 10"},
     {.name = "gzip", .prepare = "seq 1 300 >numbers", .file = "/bin/gzip",
-     .command = "sh -c 'echo ready; read x; exec /bin/gzip -c numbers'"},
+     .command = "sh -c 'echo ready; read x; exec /bin/gzip -c numbers'",
+     .exercises = "stripped; plt; enters read; syscalls 5"},
     {.name = "python3", .source_name = "t.py", .source = script, .command = "/usr/bin/python3 -E -S t.py",
-     .file = "/usr/bin/python3", .function = "PyEval_EvalCode"},
+     .file = "/usr/bin/python3", .function = "PyEval_EvalCode",
+     .exercises = "stripped; enters _PyEval_EvalFrameDefault; enters PyNumber_Remainder; enters PySequence_List; "
+                  "enters PyErr_SetString; enters PyTraceBack_Here"},
     {.name = NULL},
 };

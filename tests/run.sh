@@ -64,6 +64,7 @@ for name in $bad; do
 done
 [ -z "$skips" ] || printf 'Skipped:%s\n' "$skips"
 [ -z "$bad" ] || echo "Failed:$bad"
+grep -ahE '^Compared: ' "$out"/*.log # what the matrices have to say
 echo "Took $(($(date +%s) - started)) s."
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,20 @@
+/* The call tree that recorded stack pointers give, and spans compared with it. A frame begins at a call and
+ * is over when the stack pointer is above the place of its return address: that knows nothing of return
+ * addresses, functions or packets. */
+#ifndef MTUI_TESTS_LIB_FRAMES_H
+#define MTUI_TESTS_LIB_FRAMES_H
+
+#include "decode/trace.h"
+#include "lib_step.h"
+#include "lib_step_symbols.h"
+
+struct frames;
+
+struct frames *frames_new(const struct step_rec *r, const struct step_symbols *s);
+void frames_free(struct frames *f);
+
+/* Fails the test unless the spans of the trace's one thread are the frames: each call, at its depth, in its
+ * order, with a name that fits, beginning and ending within so many ns. Returns how many. */
+size_t frames_compare(const struct frames *f, const char *what, const struct trace *t, uint64_t most_ns);
+
+#endif
