@@ -88,8 +88,8 @@ $(tests): $(BUILD)/tests/t_%: $(BUILD)/tests/t_%.o $(test_lib) $(archives) | hav
 $(benches): $(BUILD)/tests/bench_%: $(BUILD)/tests/bench_%.o $(test_lib) $(archives)
 	$(Q)$(CC) $(our_ldflags) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) -lcmocka $(libs)
 
-$(fuzzers): $(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(archives)
-	$(Q)$(CC) $(our_ldflags) -fsanitize=fuzzer $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(libs)
+$(fuzzers): $(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(test_lib) $(archives) | have-check-packages
+	$(Q)$(CC) $(our_ldflags) -fsanitize=fuzzer $(LDFLAGS) -o $@ $(filter %.o %.a,$^) -lcmocka $(libs)
 
 # Small programs that tests run: targets to trace, the fake perf. Kept simple to trace: no archives.
 $(test_tools): $(BUILD)/tests/%: tests/%.c
@@ -129,7 +129,8 @@ run-benches: tests $(benches)
 		MTUI_BUILD=$(abspath $(BUILD)) $$b || exit 1;; esac; done
 
 # libFuzzer (clang) on every target, FUZZ_SECONDS each. What it finds worth keeping stays in build/fuzz;
-# seeds of a target lie in tests/fixtures/fuzz_NAME/. Objects of our own are seeds for ELF.
+# seeds of a target lie in tests/fixtures/fuzz_NAME/, or it makes them itself (tests/lib_seeds.h). Objects of
+# our own are seeds for ELF.
 FUZZ_SECONDS ?= 60
 fuzz: deps-build
 	$(Q)$(MAKE) $(jobs) --no-print-directory CC=clang CXX=clang++ CONFIG=fuzz run-fuzzers
@@ -138,7 +139,7 @@ run-fuzzers: $(fuzzers)
 		corpus=$(BUILD)/corpus/$${f##*/}; mkdir -p $$corpus; \
 		[ "$${f##*/}" != fuzz_elf ] || cp $(BUILD)/core/err.o $(BUILD)/core/vec.o $$corpus/; \
 		seeds=tests/fixtures/$${f##*/}; [ -d "$$seeds" ] || seeds=; \
-		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+		MTUI_SEEDS=$$corpus $$f -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
 			-artifact_prefix=$(BUILD)/ $$corpus $$seeds 2>$$f.log || { tail -n 40 $$f.log; exit 1; }; \
 		grep -E 'number_of_executed_units|peak_rss' $$f.log;; esac; done
 

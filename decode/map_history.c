@@ -110,7 +110,7 @@ int map_history_note(struct map_history *h, pid_t pid, uint64_t time_ns, uint64_
     struct process *p = add_process(h, pid);
     if (!p)
         return MTUI_E_NOMEM;
-    if (!generation || p->generation == generation)
+    if (p->generation == generation) /* 0: nothing is known of it (any more) */
         return 0;
     p->generation = generation;
     /* Records of one time, as perf writes them at its start, make one state. */

@@ -6,8 +6,10 @@
 #include "decode/perf_text.h"
 #include "decode/text_log.h"
 #include "decode/trace.h"
+#include "lib_seeds.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -30,5 +32,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     perf_text_free(p);
     text_log_free(t);
     sample_log_free(log);
+    return 0;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    seeds_write(seeds_perftext);
     return 0;
 }

@@ -8,10 +8,12 @@
 #include "decode/pt_packet.h"
 #include "decode/pt_stack.h"
 #include "decode/pt_walk.h"
+#include "lib_seeds.h"
 
 #define BASE 0x1000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 struct input {
     const uint8_t *code;
@@ -95,5 +97,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t len = size - 2 - in.len;
     walk(&in, packets, len, SIZE_MAX);
     walk(&in, packets, len, 16);
+    return 0;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    seeds_write(seeds_pt);
     return 0;
 }
