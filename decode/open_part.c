@@ -57,6 +57,9 @@ int open_finish_trace(struct open_context *c, struct trace_builder *b,
                               .period_ns = a->period_ns,
                               .instructions = c->instructions,
                               .input_bytes = c->input_bytes,
+                              .trace_bytes = c->trace_bytes,
+                              .decoded_bytes = c->decoded_bytes,
+                              .repeated_bytes = c->repeated_bytes,
                               .recorder = !exact            ? "sample"
                                           : c->instructions ? "step"
                                                             : "pt",

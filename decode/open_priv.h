@@ -22,6 +22,7 @@ struct open_context {
     uint64_t part_next_ns, part_wait_ns; /* when the next part is wanted; how long after the one before */
     bool in_part;                /* nothing is noted: it is too early to judge */
     uint64_t input_bytes;
+    uint64_t trace_bytes, decoded_bytes, repeated_bytes; /* as in trace_info */
     uint64_t rest_bytes; /* of samples, not read because that was enough */
     const char *partial; /* the first sentence about what could not be read; owned by notes */
     VEC(char *) notes;

@@ -1,4 +1,5 @@
 /* perf.data with Intel PT: its pieces are decoded, what they give goes onto the stacks of the threads. */
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,14 +209,22 @@ static char *describe(struct decoder *d, const struct pt_loss *loss, pid_t tid)
     return xstrdup(loss->why);
 }
 
+/* Where instructions are the time: those of the pieces before, as for events. */
+static uint64_t since(struct decoder *d)
+{
+    pid_t tid = d->piece->stream->tid;
+    return pt_clock_has_time(&d->source.clock) || tid < 0 ? 0 : thread_of(d, tid)->insns;
+}
+
 static void on_loss(void *arg, const struct pt_loss *loss)
 {
     struct decoder *d = arg;
     pid_t tid = pt_runs_thread(d->runs, loss->from_time);
+    uint64_t before = since(d);
     char *detail = describe(d, loss, tid);
     struct gap g = {.tid = tid > 0 ? tid : 0,
-                    .start_ns = loss->from_time,
-                    .end_ns = loss->to_time,
+                    .start_ns = before + loss->from_time,
+                    .end_ns = before + loss->to_time,
                     .bytes = loss->bytes,
                     .cause = loss->cause,
                     .detail = detail};
@@ -238,7 +247,7 @@ static void on_mark(void *arg, enum mark_kind kind, uint64_t time, uint64_t valu
     char *detail = kind == MARK_FREQUENCY
                        ? xasprintf("%llu00 MHz", (unsigned long long)value)
                        : xasprintf("0x%llx", (unsigned long long)value);
-    struct mark m = {time, tid > 0 ? tid : 0, kind, detail};
+    struct mark m = {since(d) + time, tid > 0 ? tid : 0, kind, detail};
     trace_builder_mark(d->b, &m);
     free(detail);
 }
@@ -246,7 +255,7 @@ static void on_mark(void *arg, enum mark_kind kind, uint64_t time, uint64_t valu
 static void on_end(void *arg, uint64_t insns, uint64_t bytes)
 {
     struct decoder *d = arg;
-    (void)bytes;
+    d->c->decoded_bytes += bytes;
     if (d->piece->stream->tid >= 0)
         thread_of(d, d->piece->stream->tid)->insns += insns;
     d->bytes_done += d->piece->stop - d->piece->from;
@@ -282,6 +291,30 @@ static int decode(struct decoder *d, struct err *err)
     return rc;
 }
 
+/* What the kernel could not store, or says so of. */
+static void add_holes(struct decoder *d)
+{
+    for (size_t i = 0; i < d->source.holes.len; i++) {
+        const struct pt_hole *h = &d->source.holes.data[i];
+        const char *why = h->flags & PERF_AUX_FLAG_TRUNCATED ? "the trace buffer was full, and tracing stopped until "
+                                                               "it was emptied"
+                          : h->flags & PERF_AUX_FLAG_PARTIAL ? "the trace has holes here: the processor's tracing "
+                                                               "was in other hands (a hypervisor's)"
+                                                             : "a snapshot fell into another one";
+        struct gap g = {.tid = h->tid > 0 ? h->tid : 0,
+                        .start_ns = h->time_ns,
+                        .end_ns = h->time_ns,
+                        .cause = GAP_LOST,
+                        .detail = why};
+        if (pt_clock_has_time(&d->source.clock))
+            trace_builder_gap(d->b, &g);
+    }
+    if (d->source.holes.len)
+        open_note(d->c, "the kernel reports %zu times that trace data was lost before it was stored: a larger "
+                        "buffer (--size) or less timing (--timing) helps",
+                  d->source.holes.len);
+}
+
 static void note_result(struct decoder *d)
 {
     char lost[FMT_MAX], all[FMT_MAX];
@@ -301,8 +334,11 @@ static void note_result(struct decoder *d)
     if (pt_runs_unknown(d->runs))
         open_note(d->c, "%s calls and returns are not shown: it is not known which thread ran then",
                   fmt_count(lost, pt_runs_unknown(d->runs)));
-    if (!pt_clock_has_time(&d->source.clock))
+    if (!d->source.clock.tsc)
         open_note(d->c, "the trace has no timestamps: times count instructions");
+    else if (!d->source.clock.time_mult)
+        open_note(d->c, "the recording does not say how the timestamps of the trace relate to perf's clock (it "
+                        "could not be read there, as in many virtual machines): times count instructions");
 }
 
 int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b, struct err *err)
@@ -312,6 +348,10 @@ int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b
     if (rc == 0)
         rc = decode(&d, err);
     if (rc == 0) {
+        uint64_t twice;
+        c->trace_bytes += pt_streams_bytes(d.source.streams, &twice);
+        c->repeated_bytes += twice;
+        add_holes(&d);
         note_result(&d);
         open_add_modules(c, d.source.symbols);
     }

@@ -1,5 +1,8 @@
 #include "decode/pt_source.h"
 
+#include <linux/perf_event.h>
+#include <stdlib.h>
+
 /* Mappings that mtui itself captured came in with the record at hand. */
 static int note_captures(struct pt_source *s, uint64_t time_ns, size_t *next)
 {
@@ -14,12 +17,32 @@ static int note_captures(struct pt_source *s, uint64_t time_ns, size_t *next)
     return rc;
 }
 
+static bool note_hole(struct pt_source *s, const struct perf_record *rec)
+{
+    const uint64_t telling = PERF_AUX_FLAG_TRUNCATED | PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION;
+    if (rec->kind != PERF_REC_AUX || !(rec->u.aux.flags & telling))
+        return true;
+    struct pt_hole h = {rec->time_ns, rec->u.aux.flags, rec->tid};
+    return vec_try_push(&s->holes, h);
+}
+
+/* Some perf files tell the relation of the clocks only by this record. */
+static void take_time_conv(struct pt_source *s, const struct perf_record *rec)
+{
+    if (rec->kind != PERF_REC_TIME_CONV || !rec->u.time_conv.time_mult)
+        return;
+    s->time_conv = (struct pt_clock){.time_shift = rec->u.time_conv.time_shift & 63,
+                                     .time_mult = rec->u.time_conv.time_mult,
+                                     .time_zero = rec->u.time_conv.time_zero};
+}
+
 static int read_records(struct pt_source *s, struct perf_file *f, struct err *err)
 {
     struct perf_record rec;
     size_t captures = 0;
     int rc;
     while ((rc = perf_file_next(f, &rec, err)) > 0) {
+        take_time_conv(s, &rec);
         if (open_cancelled(s->context))
             return err_set(err, MTUI_E_CANCEL, "cancelled");
         if ((rc = addrspaces_apply(s->as, &rec, err)) < 0 ||
@@ -31,10 +54,23 @@ static int read_records(struct pt_source *s, struct perf_file *f, struct err *er
                                                 : -1;
         if (note_captures(s, rec.time_ns, &captures) < 0 ||
             (pid > 0 && code_image_note(s->image, pid, rec.has_time ? rec.time_ns : 0) < 0) ||
-            pt_switches_apply(s->switches, &rec) < 0)
+            pt_switches_apply(s->switches, &rec) < 0 || !note_hole(s, &rec))
             return err_set(err, MTUI_E_NOMEM, "not enough memory for the mappings");
     }
     return rc < 0 ? rc : pt_streams_finish(s->streams, err);
+}
+
+static int read_clock(struct pt_source *s, struct err *err)
+{
+    if (!pt_streams_clock(s->streams, &s->clock))
+        return err_set(err, MTUI_E_FORMAT,
+                       "the recording does not say how its trace was made (no AUXTRACE_INFO)");
+    if (!s->clock.time_mult) {
+        s->clock.time_mult = s->time_conv.time_mult;
+        s->clock.time_shift = s->time_conv.time_shift;
+        s->clock.time_zero = s->time_conv.time_zero;
+    }
+    return 0;
 }
 
 /* Threads share CPUs: without knowing who ran, their stacks would be mixed. */
@@ -46,6 +82,13 @@ static int check_switches(const struct pt_source *s, struct err *err)
             return err_set(err, MTUI_E_FORMAT,
                            "the trace of CPU %d belongs to whatever ran there, and the recording does not "
                            "say what did: record with --switch-events, or with --per-thread",
+                           st->cpu);
+        if (st->tid < 0 && st->owner < 0 && st->len && !pt_clock_has_time(&s->clock) &&
+            pt_switches_threads(s->switches, st->cpu) > 1)
+            return err_set(err, MTUI_E_FORMAT,
+                           "several threads ran on CPU %d, and without times in the trace that relate to perf's "
+                           "clock nothing tells which did what: record with tsc=1 where perf can read the "
+                           "processor's clock, or with --per-thread",
                            st->cpu);
     }
     return 0;
@@ -63,9 +106,8 @@ int pt_source_open(struct pt_source *s, struct open_context *c, struct perf_file
     s->switches = pt_switches_new(f);
     perf_file_rewind(f);
     int rc = read_records(s, f, err);
-    if (rc == 0 && !pt_streams_clock(s->streams, &s->clock))
-        rc = err_set(err, MTUI_E_FORMAT,
-                     "the recording does not say how its trace was made (no AUXTRACE_INFO)");
+    if (rc == 0)
+        rc = read_clock(s, err);
     return rc < 0 ? rc : check_switches(s, err);
 }
 
@@ -76,6 +118,7 @@ void pt_source_close(struct pt_source *s)
     code_image_free(s->image);
     symbolizer_free(s->symbols);
     addrspaces_free(s->as);
+    vec_free(&s->holes);
     *s = (struct pt_source){0};
 }
 

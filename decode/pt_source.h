@@ -4,10 +4,17 @@
 #ifndef MTUI_DECODE_PT_SOURCE_H
 #define MTUI_DECODE_PT_SOURCE_H
 
+#include "core/vec.h"
 #include "decode/open_priv.h"
 #include "decode/code_image.h"
 #include "decode/pt_streams.h"
 #include "decode/pt_switches.h"
+
+/* Data that the kernel says is missing (PERF_AUX_FLAG_* of an AUX record). */
+struct pt_hole {
+    uint64_t time_ns, flags;
+    pid_t tid; /* −1: not known */
+};
 
 struct pt_source {
     const struct open_context *context;
@@ -17,6 +24,8 @@ struct pt_source {
     struct pt_streams *streams;
     struct pt_switches *switches;
     struct pt_clock clock;
+    struct pt_clock time_conv; /* of a TIME_CONV record: its relation to perf's clock; time_mult 0: none */
+    VEC(struct pt_hole) holes;
 };
 
 /* Reads f from its beginning. MTUI_E_FORMAT: what is needed for decoding is missing, the sentence says

@@ -80,6 +80,28 @@ bool pt_switches_know(const struct pt_switches *s, int cpu)
     return lane_of(s, cpu) != NULL;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const pid_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+size_t pt_switches_threads(const struct pt_switches *s, int cpu)
+{
+    const struct lane *l = lane_of(s, cpu);
+    VEC(pid_t) tids = {0};
+    size_t n = 0;
+    for (size_t i = 0; l && i < l->turns.len; i++)
+        if (l->turns.data[i].tid > 0)
+            vec_push(&tids, l->turns.data[i].tid);
+    if (tids.len)
+        qsort(tids.data, tids.len, sizeof *tids.data, by_number);
+    for (size_t i = 0; i < tids.len; i++)
+        n += i == 0 || tids.data[i] != tids.data[i - 1];
+    vec_free(&tids);
+    return n;
+}
+
 pid_t pt_switches_at(const struct pt_switches *s, int cpu, uint64_t time_ns)
 {
     const struct lane *l = lane_of(s, cpu);

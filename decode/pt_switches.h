@@ -22,6 +22,9 @@ int pt_switches_apply(struct pt_switches *s, const struct perf_record *rec);
 /* True when anything is known about a CPU. */
 bool pt_switches_know(const struct pt_switches *s, int cpu);
 
+/* How many threads ran on it, beside the idle one. */
+size_t pt_switches_threads(const struct pt_switches *s, int cpu);
+
 /* The thread on a CPU at a time; −1: not known. */
 pid_t pt_switches_at(const struct pt_switches *s, int cpu, uint64_t time_ns);
 

@@ -313,12 +313,17 @@ static const uint8_t *skip_bad(struct pt_walk *w, const uint8_t *end)
     return psb ? psb : end;
 }
 
-/* To the first PSB; what stands before it is a loss. */
+/* To the first PSB; what stands before it is a loss, unless it is padding: a ring that is not full yet. */
 static void find_start(struct pt_walk *w, size_t from)
 {
-    const uint8_t *psb = pt_packet_find_psb(w->at, w->seam);
-    if (psb == w->at)
+    const uint8_t *psb = pt_packet_find_psb(w->at, w->seam), *at = w->at;
+    while (psb && at < psb && *at == 0)
+        at++;
+    if (at == psb) {
+        w->walked += (uint64_t)(psb - w->at);
+        w->at = psb;
         return;
+    }
     w->loss = (struct pt_loss){.first_byte = from,
                                .cause = GAP_LOST,
                                .why = psb ? "before the first synchronisation point"

@@ -95,6 +95,9 @@ struct trace_info {
     uint64_t period_ns;    /* sampled: the median distance of two samples of a running thread */
     bool instructions;     /* the clock counts instructions (`step`) */
     uint64_t input_bytes;  /* size of what was read */
+    /* Of a hardware trace: bytes of it; those that told something; those that were there twice (snapshots that
+     * overlap). The rest is in the gaps. */
+    uint64_t trace_bytes, decoded_bytes, repeated_bytes;
     const char *recorder;  /* "pt", "step", "sample", or "perf" when unknown */
     const char *partial;   /* a sentence when the input could not be read whole, else NULL */
 };

@@ -1,0 +1,352 @@
+/* Trace data as it stands in files: parts that go on, overlap, wrap, begin anew; what the kernel says about
+ * them; clocks that are told in one place, in another, or not at all. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "decode/export.h"
+#include "decode/open.h"
+#include "decode/pt_streams.h"
+#include "lib_rewrite.h"
+#include "lib_step.h"
+#include "lib_step_programs.h"
+
+/* ---- parts put together ---- */
+
+/* One AUXTRACE record: bytes [offset, offset + len) of a queue whose byte i is i & 0xff, plus a salt. */
+struct part {
+    pid_t tid;
+    int cpu;
+    uint64_t offset, len;
+    uint8_t salt;
+};
+
+struct builder {
+    uint8_t bytes[8192];
+    size_t len;
+};
+
+static void put(struct builder *b, const void *bytes, size_t len)
+{
+    assert_true(b->len + len <= sizeof b->bytes);
+    memcpy(b->bytes + b->len, bytes, len);
+    b->len += len;
+}
+
+static struct builder pipe_of(const struct part *parts, size_t n)
+{
+    struct builder b = {.len = 0};
+    uint64_t sixteen = 16;
+    put(&b, "PERFILE2", 8);
+    put(&b, &sixteen, 8);
+    for (size_t i = 0; i < n; i++) {
+        struct {
+            struct perf_event_header h;
+            uint64_t size, offset, reference;
+            uint32_t idx, tid, cpu, reserved;
+        } r = {{71, 0, sizeof r}, parts[i].len, parts[i].offset, 1, 0, (uint32_t)parts[i].tid, (uint32_t)parts[i].cpu, 0};
+        put(&b, &r, sizeof r);
+        for (uint64_t k = 0; k < parts[i].len; k++) {
+            uint8_t byte = (uint8_t)(parts[i].offset + k + parts[i].salt);
+            put(&b, &byte, 1);
+        }
+    }
+    return b;
+}
+
+/* "tid/cpu:from-to" of each stream in order, the salt behind a plus; and what was there twice. */
+static void expect(const struct part *parts, size_t n, const char *want, uint64_t want_twice)
+{
+    struct builder b = pipe_of(parts, n);
+    struct perf_file *f;
+    struct perf_record rec;
+    struct err err = {0};
+    char got[400];
+    size_t at = 0;
+    uint64_t twice, all = 0, sum = 0;
+    FILE *file = tmpfile();
+    assert_int_equal(fwrite(b.bytes, 1, b.len, file), b.len);
+    fflush(file);
+    if (perf_file_open_fd(&f, fileno(file), "parts", &err) < 0)
+        fail_msg("%s", err.text);
+    struct pt_streams *s = pt_streams_new();
+    while (perf_file_next(f, &rec, &err) > 0)
+        assert_int_equal(pt_streams_add(s, f, &rec, &err), 0);
+    assert_int_equal(pt_streams_finish(s, &err), 0);
+    got[0] = '\0';
+    for (size_t i = 0; i < pt_streams_count(s); i++) {
+        const struct pt_stream *st = pt_streams_at(s, i);
+        for (size_t k = 1; k < st->len; k++) /* nothing is missing or doubled inside */
+            assert_int_equal(st->data[k], (uint8_t)(st->data[k - 1] + 1));
+        at += (size_t)snprintf(got + at, sizeof got - at, "%s%d/%d:%u+%zu", i ? " " : "", (int)st->tid, st->cpu,
+                               st->len ? st->data[0] : 0, st->len);
+        sum += st->len;
+    }
+    assert_string_equal(got, want);
+    for (size_t i = 0; i < n; i++)
+        all += parts[i].len;
+    assert_int_equal(pt_streams_bytes(s, &twice), all);
+    assert_int_equal(twice, want_twice);
+    assert_int_equal(sum + twice, all);
+    pt_streams_free(s);
+    perf_file_close(f);
+    fclose(file);
+}
+
+#define EXPECT(want, twice, ...)                                                                   \
+    do {                                                                                           \
+        static const struct part parts[] = {__VA_ARGS__};                                          \
+        expect(parts, sizeof parts / sizeof *parts, want, twice);                                  \
+    } while (0)
+
+static void parts_of_queues(void **state)
+{
+    (void)state;
+    EXPECT("7/-1:0+24", 0, {7, -1, 0, 8, 0}, {7, -1, 8, 16, 0});
+    /* queues do not mix, and stand in the order of the file */
+    EXPECT("9/-1:0+16 7/-1:0+24 -1/3:0+8", 0, {9, -1, 0, 8, 0}, {7, -1, 0, 16, 0}, {-1, 3, 0, 8, 0}, {9, -1, 8, 8, 0},
+           {7, -1, 16, 8, 0});
+    EXPECT("7/-1:0+0", 0, {7, -1, 0, 0, 0});
+}
+
+/* Snapshots of a ring of 32 bytes: what the one before had is not told again; where the ring has gone round
+ * in between, something is missing, and a stream of its own begins. */
+static void snapshots_of_a_ring(void **state)
+{
+    (void)state;
+    EXPECT("7/-1:0+48", 16, {7, -1, 0, 32, 0}, {7, -1, 16, 32, 0});
+    EXPECT("7/-1:0+64", 40, {7, -1, 0, 32, 0}, {7, -1, 8, 32, 0}, {7, -1, 24, 40, 0});
+    EXPECT("7/-1:0+32 7/-1:100+32", 0, {7, -1, 0, 32, 0}, {7, -1, 100, 32, 0});
+    EXPECT("7/-1:0+32", 24, {7, -1, 0, 32, 0}, {7, -1, 8, 24, 0});          /* nothing new */
+    EXPECT("7/-1:0+48 7/-1:100+40", 40, {7, -1, 0, 32, 0}, {7, -1, 16, 32, 0}, {7, -1, 100, 32, 0},
+           {7, -1, 108, 32, 0});
+}
+
+/* Offsets that begin again (another session of perf), or make no sense. */
+static void offsets_of_all_kinds(void **state)
+{
+    (void)state;
+    EXPECT("7/-1:0+32 7/-1:5+32", 0, {7, -1, 0, 32, 0}, {7, -1, 0, 32, 5});
+    EXPECT("7/-1:64+32 7/-1:0+32", 0, {7, -1, 64, 32, 0}, {7, -1, 0, 32, 0});
+    EXPECT("7/-1:248+16 7/-1:0+8", 0, {7, -1, UINT64_MAX - 7, 16, 0}, {7, -1, 0, 8, 0});
+}
+
+/* ---- what the kernel says, and clocks ---- */
+
+struct scene {
+    struct step_rec rec;
+    char data[300], out[300];
+};
+
+static int record(void **state)
+{
+    static struct scene s;
+    step_rec_program(&s.rec, &step_programs[0], 1);
+    snprintf(s.data, sizeof s.data, "%s/streams.data", s.rec.dir);
+    snprintf(s.out, sizeof s.out, "%s/streams.out", s.rec.dir);
+    step_rec_encode(&s.rec, &step_encodings[0], s.data);
+    *state = &s;
+    return 0;
+}
+
+static int forget(void **state)
+{
+    step_rec_free(&((struct scene *)*state)->rec);
+    return 0;
+}
+
+static struct recording *open_it(const char *path)
+{
+    struct open_options o = {.threads = 1};
+    struct recording *r;
+    struct err err;
+    if (open_recording(&r, path, &o, &err) < 0)
+        fail_msg("%s", err.text);
+    if (trace_check(r->trace, &err) < 0)
+        fail_msg("%s", err.text);
+    return r;
+}
+
+static char *spans(const struct recording *r)
+{
+    struct export_options e = {.format = EXPORT_SPANS, .workers = 1};
+    char *out = NULL;
+    size_t len;
+    FILE *f = open_memstream(&out, &len);
+    assert_int_equal(export_write(f, r->trace, NULL, &e, NULL), 0);
+    fclose(f);
+    return out;
+}
+
+static bool has_note(const struct recording *r, const char *words)
+{
+    for (size_t i = 0; i < r->nnotes; i++)
+        if (strstr(r->notes[i], words))
+            return true;
+    return false;
+}
+
+struct aux_record {
+    struct perf_event_header h;
+    uint64_t offset, size, flags;
+    uint8_t id[32];
+};
+
+/* Behind ITRACE_START, whose sample id it takes: AUX records with each of the flags. */
+static bool add_aux(struct rewrite *r, const uint8_t *rec, size_t len, const uint8_t *data, size_t data_len)
+{
+    struct perf_event_header h;
+    (void)data, (void)data_len;
+    memcpy(&h, rec, sizeof h);
+    if (h.type != PERF_RECORD_ITRACE_START)
+        return true;
+    rewrite_put(r, rec, len);
+    for (const uint64_t *flags = r->arg; *flags; flags++) {
+        struct aux_record a = {.h = {PERF_RECORD_AUX, 0, sizeof a}, .size = 64, .flags = *flags};
+        memcpy(a.id, rec + len - sizeof a.id, sizeof a.id);
+        rewrite_put(r, &a, sizeof a);
+    }
+    return false;
+}
+
+/* Truncated, partial, collision are gaps of that thread; a ring being overwritten is what it is for. */
+static void flags_of_the_kernel(void **state)
+{
+    struct scene *s = *state;
+    uint64_t flags[] = {PERF_AUX_FLAG_TRUNCATED, PERF_AUX_FLAG_OVERWRITE, PERF_AUX_FLAG_PARTIAL,
+                        PERF_AUX_FLAG_COLLISION, PERF_AUX_FLAG_OVERWRITE | PERF_AUX_FLAG_TRUNCATED, 0};
+    struct rewrite w = {.record = add_aux, .arg = flags};
+    rewrite_pipe(&w, s->data, s->out);
+    struct recording *plain = open_it(s->data), *r = open_it(s->out);
+    size_t n, full = 0, holes = 0, collisions = 0;
+    const struct gap *g = trace_gaps(r->trace, &n);
+    assert_int_equal(n, 4);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(g[i].cause, GAP_LOST);
+        assert_int_equal(g[i].tid, s->rec.branches[0].tid);
+        full += strstr(g[i].detail, "buffer was full") != NULL;
+        holes += strstr(g[i].detail, "hypervisor") != NULL;
+        collisions += strstr(g[i].detail, "snapshot fell into another") != NULL;
+    }
+    assert_int_equal(full, 2);
+    assert_int_equal(holes, 1);
+    assert_int_equal(collisions, 1);
+    assert_true(has_note(r, "the kernel reports 4 times"));
+    char *want = spans(plain), *got = spans(r);
+    assert_string_equal(got, want);
+    free(want);
+    free(got);
+    recording_free(plain);
+    recording_free(r);
+}
+
+struct clocks {
+    bool info, record; /* who tells */
+};
+
+/* AUXTRACE_INFO loses its numbers; a TIME_CONV record may follow. */
+static bool tell_clock(struct rewrite *r, const uint8_t *rec, size_t len, const uint8_t *data, size_t data_len)
+{
+    const struct clocks *c = r->arg;
+    struct perf_event_header h;
+    (void)data, (void)data_len;
+    memcpy(&h, rec, sizeof h);
+    if (h.type != 70)
+        return true;
+    uint8_t info[512];
+    uint64_t priv[5];
+    assert_true(len <= sizeof info);
+    memcpy(info, rec, len);
+    memcpy(priv, info + 16, sizeof priv); /* PMU type, shift, mult, zero, cap */
+    if (!c->info)
+        priv[1] = priv[2] = priv[3] = priv[4] = 0;
+    memcpy(info + 16, priv, sizeof priv);
+    rewrite_put(r, info, len);
+    if (c->record) {
+        struct {
+            struct perf_event_header h;
+            uint64_t shift, mult, zero;
+        } conv = {{79, 0, sizeof conv}, 1, 2, 0};
+        rewrite_put(r, &conv, sizeof conv);
+    }
+    return false;
+}
+
+static void clocks(void **state)
+{
+    struct scene *s = *state;
+    struct recording *plain = open_it(s->data), *r;
+    char *want = spans(plain), *got;
+    struct clocks c = {.info = false, .record = true};
+    struct rewrite w = {.record = tell_clock, .arg = &c};
+    rewrite_pipe(&w, s->data, s->out);
+    r = open_it(s->out);
+    got = spans(r); /* ticks × 2 >> 1: the same times, now from the record */
+    assert_string_equal(got, want);
+    assert_false(has_note(r, "count instructions"));
+    recording_free(r);
+    free(got);
+    c.record = false;
+    rewrite_pipe(&w, s->data, s->out);
+    r = open_it(s->out);
+    got = spans(r);
+    assert_true(has_note(r, "how the timestamps of the trace relate to perf's clock"));
+    assert_true(has_note(r, "times count instructions"));
+    unsigned lines[2] = {0};
+    for (const char *p = want; (p = strchr(p, '\n')); p++)
+        lines[0]++;
+    for (const char *p = got; (p = strchr(p, '\n')); p++)
+        lines[1]++;
+    assert_true(lines[1] > lines[0] / 2); /* spans all the same; those of the kernel have no length */
+    recording_free(r);
+    free(got);
+    free(want);
+    recording_free(plain);
+}
+
+/* Two threads on a CPU, and no time that is also theirs: nothing to tell them apart by. */
+static void threads_without_a_clock(void **state)
+{
+    struct scene *s = *state;
+    struct step_encoding e = step_encodings[0];
+    struct clocks c = {false, false};
+    struct rewrite w = {.record = tell_clock, .arg = &c};
+    struct open_options o = {.threads = 1};
+    struct recording *r;
+    struct err err;
+    char cpus[300];
+    snprintf(cpus, sizeof cpus, "%s/cpus.data", s->rec.dir);
+    e.per_cpu = true;
+    step_rec_encode(&s->rec, &e, cpus);
+    rewrite_pipe(&w, cpus, s->out);
+    assert_true(open_recording(&r, s->out, &o, &err) < 0);
+    assert_non_null(strstr(err.text, "several threads ran on CPU"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest alone[] = {
+        cmocka_unit_test(parts_of_queues),
+        cmocka_unit_test(snapshots_of_a_ring),
+        cmocka_unit_test(offsets_of_all_kinds),
+    };
+    const struct CMUnitTest recorded[] = {
+        cmocka_unit_test(flags_of_the_kernel),
+        cmocka_unit_test(clocks),
+        cmocka_unit_test(threads_without_a_clock),
+    };
+    int bad = cmocka_run_group_tests(alone, NULL, NULL);
+    if (getuid() != 0) {
+        print_message("[  SKIPPED ] t_pt_streams: recordings need root or CAP_PERFMON\n");
+        return bad;
+    }
+    return bad + cmocka_run_group_tests(recorded, record, forget);
+}
