@@ -1,14 +1,18 @@
 /* Frame times of the Timeline screen at 200×60 (its own draw, surface included, the terminal not): traces
- * of 10⁵ to 10⁷ spans in 64 threads (10⁸ with the argument 8), panned and scrolled at every zoom from the
- * whole trace down to 1 ns on 8 columns; and the keys that look through the trace. Times are of the CPU, so
- * that a busy machine does not count. */
+ * of 10⁵ to 10⁷ spans in 64 threads (10⁸ with the argument 8), and of 2,000 threads, panned and scrolled at
+ * every zoom from the whole trace down to 1 ns on 8 columns; the keys that look through the trace; and the
+ * functions sorted by each column. Times are of the CPU, so that a busy machine does not count. What exceeds
+ * a frame of 16 ms at the 99th percentile is marked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "core/alloc.h"
+#include "core/fmt.h"
 #include "decode/pyramid.h"
+#include "decode/stats.h"
 #include "tests/lib_gentrace.h"
+#include "tui/function_rows.h"
 #include "tui/glyph.h"
 #include "tui/model.h"
 #include "tui/timeline.h"
@@ -16,7 +20,8 @@
 
 #define COLS 200
 #define ROWS 60
-#define FRAMES 20
+#define FRAMES 40
+#define FRAME_MS 16.0
 
 static double cpu_ms(void)
 {
@@ -47,24 +52,37 @@ static double frame(struct bench *b)
     return cpu_ms() - a;
 }
 
-static void zoom_through(struct bench *b, bool compact)
+/* Percentiles of the last n times. */
+static void report(const char *what, double *ms, size_t n)
+{
+    qsort(ms, n, sizeof *ms, by_value);
+    printf("  %-24s p50 %6.2f  p90 %6.2f  p99 %6.2f  max %6.2f ms   %zu frames%s\n", what, ms[n / 2],
+           ms[n * 9 / 10], ms[n * 99 / 100], ms[n - 1], n, ms[n * 99 / 100] > FRAME_MS ? "   TOO SLOW" : "");
+}
+
+/* Every zoom level for itself, then all frames together. */
+static void zoom_through(struct bench *b, bool compact, bool levels)
 {
     uint64_t seed = 5;
+    char what[80];
     b->n = 0;
     if (compact != b->tl->compact)
         view_timeline.action(b->tl, ACT_COMPACT, NULL);
     viewport_whole(&b->tl->view);
-    do
+    do {
+        double level[FRAMES];
         for (int i = 0; i < FRAMES; i++) {
             viewport_pan(&b->tl->view, (int)(gen_random(&seed) % 150) - 75);
             tl_scroll(b->tl, (int)(gen_random(&seed) % 400) - 200);
-            b->ms[b->n++] = frame(b);
+            b->ms[b->n++] = level[i] = frame(b);
         }
-    while (viewport_zoom_in(&b->tl->view, (int)(gen_random(&seed) % COLS)));
-    qsort(b->ms, b->n, sizeof *b->ms, by_value);
-    printf("  %-16s p50 %6.2f  p90 %6.2f  p99 %6.2f  max %6.2f ms   %zu frames\n",
-           compact ? "frames, compact" : "frames", b->ms[b->n / 2], b->ms[b->n * 9 / 10],
-           b->ms[b->n * 99 / 100], b->ms[b->n - 1], b->n);
+        char d[FMT_MAX];
+        snprintf(what, sizeof what, "level %2d, %s/col", viewport_zoom_level(&b->tl->view),
+                 tl_duration(b->tl, d, viewport_col_ns(&b->tl->view)));
+        if (levels)
+            report(what, level, FRAMES);
+    } while (viewport_zoom_in(&b->tl->view, (int)(gen_random(&seed) % COLS)));
+    report(compact ? "all levels, compact" : "all levels", b->ms, b->n);
 }
 
 static void keys(struct bench *b)
@@ -85,19 +103,35 @@ static void keys(struct bench *b)
     }
 }
 
-static void run(int exponent, uint64_t spans)
+static void sort_functions(struct bench *b)
+{
+    struct stats *stats = NULL;
+    struct stats_options options = {.thread = -1};
+    double t0 = cpu_ms();
+    if (stats_new(&stats, b->m->trace, &options, NULL)) {
+        fprintf(stderr, "no memory for the statistics\n");
+        exit(1);
+    }
+    struct function_rows *rows = function_rows_new();
+    double t1 = cpu_ms(), worst = 0;
+    function_rows_set(rows, b->m->trace, stats, b->m->glyphs);
+    for (int c = 0; c < FCOL_COUNT; c++) {
+        double a = cpu_ms();
+        function_rows_sort(rows, (enum function_column)c, c % 2);
+        double ms = cpu_ms() - a;
+        worst = ms > worst ? ms : worst;
+    }
+    printf("  statistics of %zu functions %.0f ms; sorted by each column in at most %.2f ms\n",
+           function_rows_count(rows), t1 - t0, worst);
+    function_rows_free(rows);
+    stats_free(stats);
+}
+
+static void run(const char *name, const struct gentrace *g, bool levels)
 {
     static struct bench b;
     double t0 = cpu_ms();
-    struct trace *t = gentrace_random(&(struct gentrace){.spans = spans,
-                                                         .threads = 64,
-                                                         .depth = 24,
-                                                         .functions = 3000,
-                                                         .gaps = 500,
-                                                         .marks = 100,
-                                                         .base_ns = UINT64_C(1) << 40,
-                                                         .step_ns = 50,
-                                                         .seed = 12345});
+    struct trace *t = gentrace_random(g);
     double t1 = cpu_ms();
     b.m = model_new(NULL, NULL);
     b.m->glyphs = glyphs_of(GLYPHS_UNICODE);
@@ -106,13 +140,13 @@ static void run(int exponent, uint64_t spans)
     b.m->trace = t;
     view_timeline.changed(b.tl, MODEL_TRACE);
     double t2 = cpu_ms(), first = frame(&b);
-    printf("10^%d spans: made in %.0f ms, opened in %.0f ms (index and statistics at once), first frame %.1f ms, "
-           "%.1f bytes a span\n",
-           exponent, t1 - t0, t2 - t1, first,
-           24 + (double)pyramid_bytes(b.tl->pyramid) / (double)spans);
-    zoom_through(&b, false);
-    zoom_through(&b, true);
+    printf("%s: made in %.0f ms, opened in %.0f ms (index and statistics at once), first frame %.1f ms (with "
+           "its overview), %.1f bytes a span\n",
+           name, t1 - t0, t2 - t1, first, 24 + (double)pyramid_bytes(b.tl->pyramid) / (double)g->spans);
+    zoom_through(&b, false, levels);
+    zoom_through(&b, true, levels);
     keys(&b);
+    sort_functions(&b);
     view_timeline.destroy(b.tl);
     model_free(b.m);
     surface_free(b.s);
@@ -122,8 +156,24 @@ static void run(int exponent, uint64_t spans)
 int main(int argc, char **argv)
 {
     int top = argc > 1 ? atoi(argv[1]) : 7;
-    uint64_t spans = 100000;
-    for (int e = 5; e <= top; e++, spans *= 10)
-        run(e, spans);
+    struct gentrace g = {.spans = 100000,
+                         .threads = 64,
+                         .depth = 24,
+                         .functions = 3000,
+                         .gaps = 500,
+                         .marks = 100,
+                         .base_ns = UINT64_C(1) << 40,
+                         .step_ns = 50,
+                         .seed = 12345};
+    for (int e = 5; e <= top; e++, g.spans *= 10) {
+        char name[32];
+        snprintf(name, sizeof name, "10^%d spans", e);
+        run(name, &g, e == top);
+    }
+    g.spans = 4000000;
+    g.threads = 2000;
+    g.gaps = 100000;
+    g.marks = 1000000;
+    run("2,000 threads, 4 x 10^6 spans, 10^5 gaps, 10^6 marks", &g, false);
     return 0;
 }

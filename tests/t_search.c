@@ -105,7 +105,7 @@ static void matches_in_order(void **state)
         assert_int_equal(search_percent(s), 100);
         const struct entry *longest = e;
         for (size_t i = 0; i < n; i++) {
-            assert_int_equal(search_rank(s, &e[i].at), i + 1);
+            assert_int_equal(search_rank(s, &e[i].at, 0, search_rows(s)), i + 1);
             if (e[i].span->end_ns - e[i].span->start_ns >
                 longest->span->end_ns - longest->span->start_ns)
                 longest = &e[i];

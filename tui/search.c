@@ -246,6 +246,13 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+/* Rows of other threads than the one asked for, and, once everything was counted, those without a match. */
+static bool is_left_out(const struct search *s, const struct search_row *row, size_t thread)
+{
+    return (thread != SEARCH_ANY_THREAD && row->thread != thread) ||
+           (row->count == 0 && search_complete(s));
+}
+
 /* The first match at or behind the place: in a near stretch of time, then in ever longer ones, so that
  * what is found near costs little whatever the size of the trace. `skip` spans of the place's own row
  * have been seen. */
@@ -257,7 +264,7 @@ static bool find_forward(struct search *s, struct place p, size_t skip_to, size_
         bool found = false, more = false;
         for (size_t i = 0; i < s->rows.len; i++) {
             const struct search_row *row = &s->rows.data[i];
-            if (thread != SEARCH_ANY_THREAD && row->thread != thread)
+            if (is_left_out(s, row, thread))
                 continue;
             struct flame_row r = flame_source_row(s->src, row->thread, row->depth);
             size_t k = from == p.time_ns ? index_at(s, row, p) : r.seek(&r, 0, from);
@@ -284,7 +291,7 @@ static bool find_back(struct search *s, struct place p, size_t thread, struct se
         bool found = false, more = false;
         for (size_t i = 0; i < s->rows.len; i++) {
             const struct search_row *row = &s->rows.data[i];
-            if (thread != SEARCH_ANY_THREAD && row->thread != thread)
+            if (is_left_out(s, row, thread))
                 continue;
             struct flame_row r = flame_source_row(s->src, row->thread, row->depth);
             size_t end = to == p.time_ns ? index_at(s, row, p) : r.seek(&r, 0, to);
@@ -370,14 +377,19 @@ uint64_t search_count(const struct search *s)
     return s->count;
 }
 
-uint64_t search_rank(struct search *s, const struct selection *at)
+size_t search_rows(const struct search *s)
+{
+    return s->rows.len;
+}
+
+uint64_t search_rank(struct search *s, const struct selection *at, size_t from, size_t to)
 {
     const struct span *span = selection_span(s->src, at);
     if (!span)
         return 0;
     struct place p = {span->start_ns, at->thread, at->depth};
     uint64_t rank = 0;
-    for (size_t i = 0; i < s->rows.len; i++) {
+    for (size_t i = from; i < to && i < s->rows.len; i++) {
         const struct search_row *row = &s->rows.data[i];
         if (row->count == 0)
             continue;

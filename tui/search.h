@@ -48,9 +48,11 @@ bool search_next(struct search *s, const struct selection *from, int delta, size
 bool search_first(struct search *s, uint64_t t_ns, size_t thread, struct selection *out);
 
 /* Once complete: the longest match (first in order among equals), how many there are, and how many come
- * up to and including the span `at`. */
+ * up to and including the span `at` in the rows [from, to) of search_rows: to be asked for in parts where
+ * there are thousands. */
 bool search_longest(struct search *s, struct selection *out);
 uint64_t search_count(const struct search *s);
-uint64_t search_rank(struct search *s, const struct selection *at);
+size_t search_rows(const struct search *s);
+uint64_t search_rank(struct search *s, const struct selection *at, size_t from, size_t to);
 
 #endif

@@ -122,7 +122,8 @@ struct timeline {
         const struct search *of;
         struct selection at;
         uint64_t rank;
-    } match; /* the last answer of search_rank, which looks at every row */
+        size_t rows; /* looked at so far */
+    } match; /* search_rank of the selection, found bit by bit: it looks at every row */
     struct search *calls;   /* of one function, for [ ] { } B */
     fn_id calls_fn;
     struct tl_job job;
@@ -257,6 +258,8 @@ void tl_search_function(struct timeline *tl);
 void tl_call_step(struct timeline *tl, int delta, bool any_thread);
 void tl_longest_call(struct timeline *tl);
 void tl_search_clear(struct timeline *tl);
+/* The how-manieth match the selection is; false while that is still being counted. */
+bool tl_match_rank(struct timeline *tl, uint64_t *rank);
 /* Starts or goes on with work between frames; without a loop it is done at once. */
 void tl_job_start(struct timeline *tl);
 void tl_job_stop(struct timeline *tl);

@@ -280,27 +280,16 @@ static void draw_range(struct pane *p)
     put_line(p, text, ROLE_DEFAULT);
 }
 
-static uint64_t match_rank(struct timeline *tl)
-{
-    const struct selection *at = &tl->match.at, *now = &tl->sel;
-    if (tl->match.of != tl->search || at->thread != now->thread || at->depth != now->depth ||
-        at->index != now->index) {
-        tl->match.of = tl->search;
-        tl->match.at = tl->sel;
-        tl->match.rank = search_rank(tl->search, &tl->sel);
-    }
-    return tl->match.rank;
-}
-
 static void draw_search(struct timeline *tl, struct surface *s, int row, struct rect r)
 {
     char title[256], right[160], k[FMT_MAX], n[FMT_MAX];
+    uint64_t rank;
     snprintf(title, sizeof title, "Search /%.200s/", search_text(tl->search));
     const struct span *here = selection_span(tl->src, &tl->sel);
     if (!search_complete(tl->search))
         snprintf(right, sizeof right, "counting %u %%", search_percent(tl->search));
-    else if (here && search_has(tl->search, here->fn))
-        snprintf(right, sizeof right, "match %s of %s", fmt_count(k, match_rank(tl)),
+    else if (here && search_has(tl->search, here->fn) && tl_match_rank(tl, &rank))
+        snprintf(right, sizeof right, "match %s of %s", fmt_count(k, rank),
                  fmt_count(n, search_count(tl->search)));
     else
         snprintf(right, sizeof right, "%s matches", fmt_count(n, search_count(tl->search)));

@@ -5,13 +5,52 @@
 
 #define JOB_SPANS 400000   /* about a millisecond or two of work */
 #define JOB_ROWS 24
-#define QUICK_SPANS 1000000 /* done at once */
+#define RANK_ROWS 4096
+#define QUICK_SPANS 400000 /* done at once */
 
 static void job_run(void *arg);
+
+static bool rank_known(const struct timeline *tl)
+{
+    return !tl->search || tl->match.of != tl->search || tl->match.rows >= search_rows(tl->search);
+}
+
+static void count_rank(struct timeline *tl)
+{
+    size_t to = tl->match.rows + RANK_ROWS;
+    tl->match.rank += search_rank(tl->search, &tl->match.at, tl->match.rows, to);
+    tl->match.rows = to;
+}
+
+static bool same_selection(const struct selection *a, const struct selection *b)
+{
+    return a->thread == b->thread && a->depth == b->depth && a->index == b->index;
+}
+
+bool tl_match_rank(struct timeline *tl, uint64_t *rank)
+{
+    if (tl->match.of != tl->search || !same_selection(&tl->match.at, &tl->sel)) {
+        tl->match.of = tl->search;
+        tl->match.at = tl->sel;
+        tl->match.rank = tl->match.rows = 0;
+        count_rank(tl);
+    }
+    if (!rank_known(tl)) {
+        tl_job_start(tl);
+        if (!rank_known(tl))
+            return false;
+    }
+    *rank = tl->match.rank;
+    return true;
+}
 
 /* One slice; true when there is nothing left to do. */
 static bool job_slice(struct timeline *tl)
 {
+    if (!rank_known(tl)) {
+        count_rank(tl);
+        return false;
+    }
     if (tl->trace && tl->map.cols > 0 && !tl->map.done && tl->pyramid)
         return minimap_step(&tl->map, tl->trace, tl->pyramid, tl->src, JOB_ROWS) &&
                (!tl->calls || search_complete(tl->calls)) &&
