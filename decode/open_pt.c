@@ -227,7 +227,8 @@ static void on_loss(void *arg, const struct pt_loss *loss)
                     .end_ns = before + loss->to_time,
                     .bytes = loss->bytes,
                     .cause = loss->cause,
-                    .detail = detail};
+                    .detail = detail,
+                    .end_byte = loss->first_byte + loss->bytes};
     trace_builder_gap(d->b, &g);
     free(detail);
     d->bytes_lost += loss->bytes;

@@ -107,7 +107,7 @@ static void put_loss(struct builder *w, const struct sample_event *e)
     if (e->cpu >= 0 && (size_t)e->cpu < w->cpu_ns.len && w->cpu_ns.data[e->cpu])
         from = w->cpu_ns.data[e->cpu];
     struct gap g = {0, from, e->time_ns, 0, GAP_LOST,
-                    "perf could not keep up and the kernel dropped records of one CPU"};
+                    "perf could not keep up and the kernel dropped records of one CPU", 0};
     trace_builder_gap(w->b, &g);
     w->account->lost += e->period;
 }
@@ -196,7 +196,7 @@ static int put_file(struct builder *w, const struct sample_event *e, size_t from
     samples_set_limits(w->samples, &limits);
     if (w->later_file) {
         struct gap g = {0, w->last_ns, limits.first_ns, 0, GAP_LOST,
-                        "between two snapshots nothing was written"};
+                        "between two snapshots nothing was written", 0};
         trace_builder_gap(w->b, &g);
     }
     for (size_t i = from; i < to; i++)

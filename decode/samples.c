@@ -109,7 +109,7 @@ static void put_gap(struct samples *s, pid_t tid, uint64_t from_ns, uint64_t to_
         return;
     struct gap g = {tid,           from_ns,
                     to_ns,         0,
-                    GAP_NO_SAMPLE, "the thread ran, or was not seen to wait, and no sample came"};
+                    GAP_NO_SAMPLE, "the thread ran, or was not seen to wait, and no sample came", 0};
     trace_builder_gap(s->b, &g);
 }
 

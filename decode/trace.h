@@ -76,6 +76,7 @@ struct gap {
     uint64_t bytes; /* of the recording, skipped or lost; 0 where that has no meaning */
     enum gap_cause cause;
     const char *detail; /* a sentence; never NULL */
+    uint64_t end_byte;  /* where those bytes end in their stream of trace data; 0: not known */
 };
 
 enum mark_kind { MARK_TRIGGER, MARK_FREQUENCY, MARK_PTWRITE, MARK_MIGRATION, MARK_SNAPSHOT, MARK_NOTE };

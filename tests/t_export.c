@@ -66,8 +66,8 @@ static struct trace *small(void)
     trace_builder_enter(b, two, 1000100, sys, 0);
     trace_builder_leave(b, two, 1000100, 0);
     trace_builder_leave(b, one, 1004000, SPAN_INFERRED_END);
-    trace_builder_gap(b, &(struct gap){10, 1003500, 1003700, 48, GAP_OVERFLOW, "over\tflow"});
-    trace_builder_gap(b, &(struct gap){0, 1000000, 1000010, 0, GAP_LOST, ""});
+    trace_builder_gap(b, &(struct gap){10, 1003500, 1003700, 48, GAP_OVERFLOW, "over\tflow", 0});
+    trace_builder_gap(b, &(struct gap){0, 1000000, 1000010, 0, GAP_LOST, "", 0});
     trace_builder_mark(b, &(struct mark){1002000, 11, MARK_TRIGGER, "main entry"});
     trace_builder_mark(b, &(struct mark){1003999, 0, MARK_SNAPSHOT, "key"});
     return finish(b);

@@ -62,9 +62,9 @@ static struct trace *small_tree(void)
     trace_builder_enter(b, th, 800, 1, 0);
     trace_builder_leave(b, th, 900, 0);
     trace_builder_leave(b, th, 1000, 0);
-    trace_builder_gap(b, &(struct gap){1, 420, 450, 0, GAP_UNTRACED, "kernel"});
-    trace_builder_gap(b, &(struct gap){0, 440, 460, 0, GAP_LOST, "lost"});
-    trace_builder_gap(b, &(struct gap){2, 0, 1000, 0, GAP_LOST, "of another thread"});
+    trace_builder_gap(b, &(struct gap){1, 420, 450, 0, GAP_UNTRACED, "kernel", 0});
+    trace_builder_gap(b, &(struct gap){0, 440, 460, 0, GAP_LOST, "lost", 0});
+    trace_builder_gap(b, &(struct gap){2, 0, 1000, 0, GAP_LOST, "of another thread", 0});
     return finish(b);
 }
 

@@ -150,9 +150,9 @@ static void threads_gaps_and_marks_are_sorted(void **state)
         size_t th = trace_builder_thread(b, ids[i][0], ids[i][1]);
         trace_builder_enter(b, th, 1000 + i, 0, 0);
     }
-    trace_builder_gap(b, &(struct gap){20, 3000, 2500, 8, GAP_LOST, NULL}); /* ends before it starts */
-    trace_builder_gap(b, &(struct gap){5, 900, 950, 0, GAP_ERROR, "bad packet"});
-    trace_builder_gap(b, &(struct gap){0, 900, 910, 0, GAP_OVERFLOW, "bad packet"});
+    trace_builder_gap(b, &(struct gap){20, 3000, 2500, 8, GAP_LOST, NULL, 0}); /* ends before it starts */
+    trace_builder_gap(b, &(struct gap){5, 900, 950, 0, GAP_ERROR, "bad packet", 0});
+    trace_builder_gap(b, &(struct gap){0, 900, 910, 0, GAP_OVERFLOW, "bad packet", 0});
     trace_builder_mark(b, &(struct mark){2000, 99, MARK_TRIGGER, "f entry"});
     trace_builder_mark(b, &(struct mark){800, 5, MARK_NOTE, NULL});
     trace_builder_mark(b, &(struct mark){2000, 5, MARK_SNAPSHOT, "two"});
