@@ -29,6 +29,7 @@ struct bench {
     struct pt_stack *stack;
     uint64_t lost, events;
     uint64_t sum; /* of all events, in order */
+    uint64_t len, lost_to; /* bytes of the stream; where the last loss ended */
 };
 
 static size_t read_code(void *arg, uint64_t ip, uint8_t *out, size_t n)
@@ -61,12 +62,16 @@ static void on_loss(void *arg, const struct pt_loss *loss)
 {
     struct bench *x = arg;
     x->lost += loss->bytes;
+    /* Each stands behind the one before, and in the stream. */
+    assert_true(loss->first_byte >= x->lost_to);
+    x->lost_to = loss->first_byte + loss->bytes;
+    assert_true(x->lost_to <= x->len);
 }
 
 /* Decodes it in pieces of about so many bytes; fails when something does not add up. */
 static struct bench decode(const struct step_rec *r, const uint8_t *data, size_t len, size_t piece)
 {
-    struct bench x = {.rec = r, .functions = functions_new()};
+    struct bench x = {.rec = r, .functions = functions_new(), .len = len};
     struct pt_code code = {read_code, function_at, &x};
     struct pt_walk_sinks sinks = {.events = on_events, .loss = on_loss, .arg = &x};
     struct pt_nodes *nodes = pt_nodes_new(&code);
