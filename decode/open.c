@@ -188,8 +188,6 @@ static int read_fd(struct open_context *c, int fd, const char *path, struct err 
         rc = err_set(err, MTUI_E_FORMAT, "%s is empty", name);
     else if (is_perf_magic(bytes, (size_t)n))
         rc = is_stdin ? read_perf_pipe(c, fd, bytes, (size_t)n, err) : read_perf_path(c, path, err);
-    else if (c->options->branch)
-        rc = err_set(err, MTUI_E_NOTSUP, "%s is no perf.data: it has no hardware trace", name);
     else if (gzip || perf_text_is(bytes, (size_t)n))
         rc = open_text(c, fd, bytes, (size_t)n, name, err);
     else

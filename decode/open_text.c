@@ -10,9 +10,79 @@
 #include "core/fmt.h"
 #include "core/alloc.h"
 #include "decode/open_priv.h"
+#include "decode/text_branch.h"
+#include "decode/text_flow.h"
 #include "decode/text_log.h"
 
 #define CHUNK ((size_t)1 << 20)
+
+#define EARLY_MOST 100
+
+/* Where events go: samples and tasks to the log, branches to the trace or to whoever lists them. */
+struct reader {
+    struct open_context *c;
+    struct text_log *log;
+    struct text_flow *flow; /* NULL: no branch has come yet */
+    VEC(struct perf_text_event) early; /* decode errors before the first branch; their messages are ours */
+};
+
+static void list_branch(struct open_context *c, const struct perf_text_event *ev)
+{
+    bool guessed;
+    struct open_branch b = {.tid = ev->tid, .cpu = ev->cpu, .branch = text_branch(ev, &guessed)};
+    b.time_ns = b.branch.time = ev->has_time ? ev->time_ns : ev->line;
+    c->options->branch(c->options->branch_arg, &b);
+}
+
+static int keep_early(struct reader *r, const struct perf_text_event *ev)
+{
+    struct perf_text_event copy = *ev;
+    if (r->early.len == EARLY_MOST)
+        return 0;
+    copy.comm.len = 0;
+    copy.u.error.message.s = xstrndup(ev->u.error.message.s, ev->u.error.message.len);
+    copy.u.error.message.len = strlen(copy.u.error.message.s);
+    vec_push(&r->early, copy);
+    return 0;
+}
+
+static int start_flow(struct reader *r)
+{
+    struct open_context *c = r->c;
+    int rc = 0;
+    if (!c->exact)
+        c->exact = trace_builder_new(c->functions);
+    r->flow = text_flow_new(c->exact, c->functions);
+    for (size_t i = 0; rc == 0 && i < r->early.len; i++)
+        rc = text_flow_event(r->flow, &r->early.data[i]);
+    return rc;
+}
+
+static int on_event(void *arg, const struct perf_text_event *ev)
+{
+    struct reader *r = arg;
+    int rc = 0;
+    if (ev->kind != PERF_TEXT_BRANCH && ev->kind != PERF_TEXT_ERROR)
+        return text_log_event(r->log, ev);
+    if (r->c->options->branch) {
+        list_branch(r->c, ev);
+        return 0;
+    }
+    if (!r->flow && ev->kind == PERF_TEXT_ERROR)
+        return keep_early(r, ev);
+    if (!r->flow)
+        rc = start_flow(r);
+    return rc ? rc : text_flow_event(r->flow, ev);
+}
+
+static void free_reader(struct reader *r)
+{
+    for (size_t i = 0; i < r->early.len; i++)
+        free((void *)(uintptr_t)r->early.data[i].u.error.message.s);
+    vec_free(&r->early);
+    text_flow_free(r->flow);
+    text_log_free(r->log);
+}
 
 struct source {
     int fd;
@@ -121,22 +191,42 @@ static int feed_all(struct open_context *c, struct source *s, struct perf_text *
     return rc ? err_set(err, rc, "not enough memory for %s", name) : 0;
 }
 
+static void note_flow(struct open_context *c, const struct text_flow_counts *n)
+{
+    char a[FMT_MAX];
+    if (n->losses)
+        open_note(c, "%s decode errors in it: each is a gap", fmt_count(a, n->losses));
+    if (n->guessed)
+        open_note(c, "%s branches have no flag words, so calls and returns were told by where they lead: "
+                     "print with perf script -F +flags",
+                  fmt_count(a, n->guessed));
+    if (n->no_offset)
+        open_note(c, "the names have no offsets, so jumps into functions cannot be told from calls and "
+                     "returns: print with perf script -F +symoff");
+    if (n->no_time)
+        open_note(c, "%s lines have no time: those count lines instead (print with perf script -F +time)",
+                  fmt_count(a, n->no_time));
+}
+
+/* What the counts say about the whole. */
 static int judge(struct open_context *c, const struct perf_text_counts *n, const char *name,
                  struct err *err)
 {
     char a[FMT_MAX], b[FMT_MAX];
-    if (!n->samples && n->branches)
-        return err_set(err, MTUI_E_NOTSUP,
-                       "%s holds %s branches of a hardware trace (Intel PT) as text and no samples: "
-                       "this version shows sampled recordings only",
-                       name, fmt_count(a, n->branches));
-    if (!n->samples && !n->other_events)
+    if (c->options->branch && !n->branches)
+        return err_set(err, MTUI_E_NOTSUP, "%s has no branch lines of a hardware trace", name);
+    if (!n->samples && !n->other_events && !n->branches)
         return err_set(err, MTUI_E_FORMAT,
                        "%s is neither a perf.data nor text of perf script (%s lines, none of them an "
                        "event)",
                        name, fmt_count(a, n->lines));
-    if (n->branches)
-        open_note(c, "%s branch lines of a hardware trace are not shown", fmt_count(a, n->branches));
+    if (n->samples && n->branches)
+        open_note(c, "%s also holds %s samples, which are not shown beside its hardware trace", name,
+                  fmt_count(a, n->samples));
+    if (n->errors && !n->branches)
+        open_note(c, "%s decode errors of a hardware trace are not shown", fmt_count(a, n->errors));
+    if (n->unknown_words)
+        open_note(c, "%s flag words are not known and were passed over", fmt_count(a, n->unknown_words));
     if (n->unknown_lines || n->cut_lines)
         open_note(c, "partial: %s lines were not understood, the first is line %s: %s",
                   fmt_count(a, n->unknown_lines + n->cut_lines),
@@ -157,13 +247,17 @@ int open_text(struct open_context *c, int fd, const void *bytes, size_t n, const
             return err_set(err, MTUI_E_NOMEM, "not enough memory to unpack %s", name);
         }
     }
-    struct text_log *log = text_log_new(c->functions, c->log);
-    struct perf_text *p = perf_text_new(text_log_event, log);
+    struct reader r = {.c = c, .log = text_log_new(c->functions, c->log)};
+    struct perf_text *p = perf_text_new(on_event, &r);
     int rc = feed_all(c, &s, p, name, err);
+    if (rc == 0 && r.flow && text_flow_end(r.flow) < 0)
+        rc = err_set(err, MTUI_E_NOMEM, "not enough memory for %s", name);
+    if (rc == 0 && r.flow)
+        note_flow(c, text_flow_counts(r.flow));
     if (rc == 0)
         rc = judge(c, perf_text_counts(p), name, err);
     perf_text_free(p);
-    text_log_free(log);
+    free_reader(&r);
     if (s.gzip)
         inflateEnd(&s.z);
     free(s.packed);

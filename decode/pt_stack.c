@@ -32,6 +32,7 @@ struct pt_stack {
     struct trace_builder *b;
     size_t thread;
     struct functions *functions;
+    struct call_sites *sites; /* NULL: frames know where they return to */
     fn_id syscall_fn, untraced_fn;
     struct frames open;
     VEC(struct frames) parked;
@@ -56,6 +57,11 @@ struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct fun
     s->untraced_fn =
         functions_intern(functions, "[kernel]", "[untraced]", "[untraced]", 0, FN_PSEUDO);
     return s;
+}
+
+void pt_stack_set_sites(struct pt_stack *s, struct call_sites *sites)
+{
+    s->sites = sites;
 }
 
 static void forget_parked(struct pt_stack *s)
@@ -156,12 +162,21 @@ static void park(struct pt_stack *s, uint64_t time)
     s->open = (struct frames){0};
 }
 
+static bool is_call(const struct frame *f)
+{
+    return f->kind == FRAME_CALL || f->kind == FRAME_INNER;
+}
+
+static bool returns_to(const struct pt_stack *s, const struct frame *f, uint64_t addr)
+{
+    return s->sites ? call_sites_skip_to(s->sites, f->ret, addr) : f->ret == addr;
+}
+
 /* The frame whose call returns to addr, counted from the outermost; SIZE_MAX: none. */
-static size_t find_call(const struct frames *f, uint64_t addr)
+static size_t find_call(const struct pt_stack *s, const struct frames *f, uint64_t addr)
 {
     for (size_t i = f->len; i > 0; i--)
-        if (f->data[i - 1].kind != FRAME_ROOT && f->data[i - 1].kind != FRAME_SIGNAL &&
-            f->data[i - 1].ret == addr)
+        if (is_call(&f->data[i - 1]) && returns_to(s, &f->data[i - 1], addr))
             return i - 1;
     return SIZE_MAX;
 }
@@ -173,7 +188,7 @@ static bool unpark(struct pt_stack *s, uint64_t time, uint64_t addr)
     size_t found = SIZE_MAX, frame = SIZE_MAX;
     for (size_t i = 0; i < s->parked.len; i++) {
         const struct frames *f = &s->parked.data[i];
-        size_t at = find_call(f, addr);
+        size_t at = find_call(s, f, addr);
         if (at == SIZE_MAX || (found != SIZE_MAX && at != f->len - 1))
             continue;
         found = i;
@@ -297,23 +312,36 @@ static bool switches_stacks(struct pt_stack *s, fn_id fn)
     return s->switchers.data[fn] == SWITCHER_YES;
 }
 
+/* The frame that a call has come back to. It may have become another function without a jump, where one
+ * falls into the next (assembly with more than one name). */
+static void go_on_in(struct pt_stack *s, const struct flow_event *e)
+{
+    const struct frame *t = top(s);
+    if (t && t->fn != e->fn && known(s, t->fn) && known(s, e->fn))
+        replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
+}
+
 static void on_return(struct pt_stack *s, const struct flow_event *e)
 {
     struct frame *t = top(s);
     if (t && s->parked.len && switches_stacks(s, t->fn) && unpark(s, e->time, e->addr))
         return;
-    if (t && t->ret == e->addr && t->kind == FRAME_CALL) {
+    if (t && (s->sites ? is_call(t) && call_sites_return(s->sites, t->ret, e->addr)
+                       : t->kind == FRAME_CALL && t->ret == e->addr)) {
         s->open.len--;
         leave(s, e->time, 0);
+        go_on_in(s, e);
         return;
     }
-    size_t at = find_call(&s->open, e->addr);
+    size_t at = find_call(s, &s->open, e->addr);
     if (at == SIZE_MAX)
         at = find_signal(s, e->addr);
-    if (at != SIZE_MAX)
-        pop_to(s, e->time, at);
-    else
+    if (at == SIZE_MAX) {
         on_strange_return(s, e);
+        return;
+    }
+    pop_to(s, e->time, at);
+    go_on_in(s, e);
 }
 
 static void on_jump(struct pt_stack *s, const struct flow_event *e)
@@ -369,7 +397,7 @@ static void on_begin(struct pt_stack *s, const struct flow_event *e)
     show_pause(s, e->time);
     if (goes_on(&s->pause, e->addr))
         return;
-    size_t at = s->pause.how == PT_END_RETURN ? find_call(&s->open, e->addr) : SIZE_MAX;
+    size_t at = s->pause.how == PT_END_RETURN ? find_call(s, &s->open, e->addr) : SIZE_MAX;
     if (at == SIZE_MAX)
         at = find_signal(s, e->addr);
     if (at != SIZE_MAX) {

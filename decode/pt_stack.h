@@ -2,6 +2,8 @@
  *
  *   - A return is matched by its address against the places that the open calls will return to, so
  *     exceptions, longjmp and everything else that skips frames pops the right number.
+ *   - A call that returns into another function than made it shows that one has fallen into the next: the
+ *     frame goes on as that (SPAN_TAIL_CALL).
  *   - A jump into another function replaces the top frame (SPAN_TAIL_CALL); one into the middle of a
  *     function that is open is a longjmp.
  *   - Tracing that stops and goes on elsewhere, at the beginning of a function, is a signal handler; it is
@@ -19,6 +21,7 @@
 #ifndef MTUI_DECODE_PT_STACK_H
 #define MTUI_DECODE_PT_STACK_H
 
+#include "decode/call_sites.h"
 #include "decode/pt_event.h"
 #include "decode/trace.h"
 
@@ -28,6 +31,10 @@ struct pt_stack;
 struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct functions *functions);
 /* Puts in what may still wait for the end of a transaction: before the trace is finished. */
 void pt_stack_free(struct pt_stack *s);
+
+/* From now on the addr of a CALL is that of the call itself, not where it returns to: sites tells what
+ * belongs together. Must outlive it. */
+void pt_stack_set_sites(struct pt_stack *s, struct call_sites *sites);
 
 /* Events in order. Negative: memory is short. */
 int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t n);

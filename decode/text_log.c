@@ -6,18 +6,18 @@
 #include "core/alloc.h"
 #include "core/err.h"
 #include "core/vec.h"
+#include "decode/text_names.h"
 
 struct text_log {
-    struct functions *functions;
     struct sample_log *log;
-    VEC(char) strings; /* of the function at hand, terminated */
+    struct text_names *names;
     VEC(fn_id) stack;  /* of the sample at hand, outermost first */
 };
 
 struct text_log *text_log_new(struct functions *f, struct sample_log *log)
 {
     struct text_log *t = xcalloc(1, sizeof *t);
-    t->functions = f;
+    t->names = text_names_new(f);
     t->log = log;
     return t;
 }
@@ -26,7 +26,7 @@ void text_log_free(struct text_log *t)
 {
     if (!t)
         return;
-    vec_free(&t->strings);
+    text_names_free(t->names);
     vec_free(&t->stack);
     free(t);
 }
@@ -44,88 +44,17 @@ bool event_name_is_clock(const char *name)
     return false;
 }
 
-static bool equals(struct perf_text_str a, const char *b)
-{
-    return a.len == strlen(b) && memcmp(a.s, b, a.len) == 0;
-}
-
-static bool begins(struct perf_text_str a, const char *b)
-{
-    return a.len >= strlen(b) && memcmp(a.s, b, strlen(b)) == 0;
-}
-
-static bool ends(struct perf_text_str a, const char *b)
-{
-    size_t n = strlen(b);
-    return a.len > n && memcmp(a.s + a.len - n, b, n) == 0;
-}
-
-static enum fn_kind kind_of(const struct perf_text_place *p, struct perf_text_str symbol)
-{
-    if (equals(symbol, "[unknown]"))
-        return FN_UNKNOWN;
-    if (equals(p->module, "[vdso]"))
-        return FN_VDSO;
-    if (p->ip >> 63 || begins(p->module, "[kernel") || begins(p->module, "[guest.kernel"))
-        return FN_KERNEL;
-    return ends(symbol, "@plt") ? FN_PLT : FN_USER;
-}
-
-/* The module as the reader of perf.data names it. */
-static struct perf_text_str module_of(const struct perf_text_place *p)
-{
-    static const struct perf_text_str kernel = {"[kernel]", 8}, unknown = {"[unknown]", 9};
-    bool nothing = p->module.len == 0 || equals(p->module, "[unknown]");
-    if (begins(p->module, "[kernel.") || begins(p->module, "[guest.kernel.") ||
-        (nothing && p->ip >> 63))
-        return kernel;
-    return nothing ? unknown : p->module;
-}
-
-static char *add_string(struct text_log *t, struct perf_text_str s)
-{
-    size_t at = t->strings.len;
-    for (size_t i = 0; i <= s.len; i++) {
-        char c = i < s.len ? s.s[i] : '\0';
-        if (!vec_try_push(&t->strings, c))
-            return NULL;
-    }
-    return t->strings.data + at;
-}
-
-/* FN_NONE: memory is short. An inlined frame belongs to the module of the frame it was inlined into,
- * which is the next one. */
-static fn_id function_of(struct text_log *t, const struct perf_text_place *p,
-                         const struct perf_text_place *end)
-{
-    static const struct perf_text_str unknown = {"[unknown]", 9};
-    const struct perf_text_place *real = p;
-    while (real + 1 < end && equals(real->module, "inlined"))
-        real++;
-    struct perf_text_str symbol = p->symbol.len ? p->symbol : unknown, module = module_of(real);
-    t->strings.len = 0;
-    if (!add_string(t, symbol))
-        return FN_NONE;
-    size_t second = t->strings.len;
-    if (!add_string(t, module))
-        return FN_NONE;
-    const char *name = t->strings.data;
-    return functions_intern(t->functions, t->strings.data + second, name, name, 0,
-                            kind_of(real, symbol));
-}
-
 static int add_sample(struct text_log *t, const struct perf_text_event *ev,
                       struct sample_event *event)
 {
     const struct perf_text_place *frames = ev->u.sample.frames;
     t->stack.len = 0;
     for (size_t i = ev->u.sample.nframes; i-- > 0;) {
-        fn_id fn = function_of(t, &frames[i], frames + ev->u.sample.nframes);
+        fn_id fn = text_names_find(t->names, &frames[i], frames + ev->u.sample.nframes);
         if (fn == FN_NONE || !vec_try_push(&t->stack, fn))
             return MTUI_E_NOMEM;
     }
-    t->strings.len = 0;
-    const char *name = add_string(t, ev->event);
+    const char *name = text_names_string(t->names, ev->event);
     if (!name)
         return MTUI_E_NOMEM;
     event->event = sample_log_add_event(t->log, name, event_name_is_clock(name), 0);
@@ -139,8 +68,7 @@ static int set_comm(struct text_log *t, uint32_t thread, struct perf_text_str co
 {
     if (comm.len == 0)
         return 0;
-    t->strings.len = 0;
-    const char *name = add_string(t, comm);
+    const char *name = text_names_string(t->names, comm);
     return name ? sample_log_comm(t->log, thread, name) : MTUI_E_NOMEM;
 }
 
