@@ -62,6 +62,8 @@ static int on_event(void *arg, const struct perf_text_event *ev)
 {
     struct reader *r = arg;
     int rc = 0;
+    if (ev->kind == PERF_TEXT_PACKET)
+        return r->flow ? text_flow_event(r->flow, ev) : 0;
     if (ev->kind != PERF_TEXT_BRANCH && ev->kind != PERF_TEXT_ERROR)
         return text_log_event(r->log, ev);
     if (r->c->options->branch) {
@@ -200,6 +202,12 @@ static void note_flow(struct open_context *c, const struct text_flow_counts *n)
         open_note(c, "%s branches have no flag words, so calls and returns were told by where they lead: "
                      "print with perf script -F +flags",
                   fmt_count(a, n->guessed));
+    if (n->leaps && !n->returns)
+        open_note(c, "only calls were printed: that a call is over shows when its caller makes the next one "
+                     "(print with perf script --itrace=be)");
+    else if (n->leaps)
+        open_note(c, "%s branches were not printed, by their neighbours: calls may last too long there",
+                  fmt_count(a, n->leaps));
     if (n->no_offset)
         open_note(c, "the names have no offsets, so jumps into functions cannot be told from calls and "
                      "returns: print with perf script -F +symoff");
@@ -213,6 +221,11 @@ static int judge(struct open_context *c, const struct perf_text_counts *n, const
                  struct err *err)
 {
     char a[FMT_MAX], b[FMT_MAX];
+    if (n->half_branches && !n->branches)
+        return err_set(err, MTUI_E_NOTSUP,
+                       "%s has branch lines (%s) that do not tell where they lead: print it with "
+                       "perf script -F +addr",
+                       name, fmt_count(a, n->half_branches));
     if (c->options->branch && !n->branches)
         return err_set(err, MTUI_E_NOTSUP, "%s has no branch lines of a hardware trace", name);
     if (!n->samples && !n->other_events && !n->branches)

@@ -23,6 +23,7 @@ struct perf_text {
     struct perf_text_counts counts;
     VEC(char) partial; /* the beginning of a line that goes on in the next bytes */
     bool cut;          /* the rest of this line is thrown away */
+    bool known;        /* the last line that was not indented was understood: more may be below it */
     /* The sample whose call chain is being read. */
     bool open, provisional; /* provisional: its one frame is the header line's own address */
     struct perf_text_event sample;
@@ -106,6 +107,7 @@ static int deliver(struct perf_text *p, const struct perf_text_event *ev)
     case PERF_TEXT_ERROR:
         p->counts.errors++;
         break;
+    case PERF_TEXT_PACKET:
     case PERF_TEXT_SWITCH:
     case PERF_TEXT_COMM:
     case PERF_TEXT_FORK:
@@ -171,6 +173,12 @@ static int head_line(struct perf_text *p, struct perf_text_event *ev, const char
     rest = perf_text_parse_event_name(rest, end, ev);
     if (perf_text_parse_branch(rest, end, ev, &p->counts.unknown_words))
         return deliver(p, ev);
+    if (perf_text_parse_half_branch(rest, end)) {
+        p->counts.half_branches++;
+        return 0;
+    }
+    if (perf_text_parse_packet(rest, end, ev))
+        return deliver(p, ev);
     ev->kind = PERF_TEXT_SAMPLE;
     if (open_sample(p, ev) < 0)
         return MTUI_E_NOMEM;
@@ -203,6 +211,7 @@ static int take_line(struct perf_text *p, const char *s, const char *end)
         return rc ? rc : deliver(p, &ev);
     }
     if (perf_text_parse_stamp(s, end, &ev, &rest)) {
+        p->known = true;
         rc = close_sample(p);
         return rc ? rc : head_line(p, &ev, rest, end);
     }
@@ -210,8 +219,10 @@ static int take_line(struct perf_text *p, const char *s, const char *end)
         rc = close_sample(p);
         return rc ? rc : deliver(p, &ev);
     }
-    if (!(p->open && indented)) /* within a chain: source lines and the like */
-        count_unknown(p, s, end);
+    if (indented && p->known) /* source lines and the like */
+        return 0;
+    p->known = false;
+    count_unknown(p, s, end);
     return 0;
 }
 

@@ -19,6 +19,7 @@
 enum perf_text_kind {
     PERF_TEXT_SAMPLE,
     PERF_TEXT_BRANCH,
+    PERF_TEXT_PACKET, /* of a hardware trace: power, ptwrite, synchronisation */
     PERF_TEXT_ERROR, /* "instruction trace error …" */
     PERF_TEXT_SWITCH,
     PERF_TEXT_COMM,
@@ -46,6 +47,12 @@ enum perf_text_flag {
     PERF_TEXT_VMEXIT = 1 << 14,
     PERF_TEXT_IN_TX = 1 << 15, /* (x) */
     PERF_TEXT_OTHER = 1 << 16  /* a word that is not known */
+};
+
+enum perf_text_packet {
+    PERF_TEXT_NO_VALUE,
+    PERF_TEXT_MHZ,    /* frequency of the core */
+    PERF_TEXT_PTWRITE /* payload */
 };
 
 /* Bytes in the text, not terminated. */
@@ -83,6 +90,10 @@ struct perf_text_event {
             struct perf_text_place from, to;
         } branch;
         struct {
+            enum perf_text_packet kind;
+            uint64_t value;
+        } packet;
+        struct {
             struct perf_text_str message; /* the line */
             uint64_t ip;
         } error;
@@ -106,6 +117,7 @@ typedef int perf_text_fn(void *arg, const struct perf_text_event *ev);
 
 struct perf_text_counts {
     uint64_t lines, samples, branches, errors, other_events;
+    uint64_t half_branches; /* branch lines that tell only where from (-F without addr): not delivered */
     uint64_t unknown_lines, unknown_words, cut_lines; /* cut: longer than 1 MiB */
     size_t first_unknown_line;                        /* 0: none */
     char first_unknown[80];                           /* its beginning; bytes from outside */

@@ -133,14 +133,13 @@ static bool parse_ids(const char **s, const char *end, struct perf_text_event *e
     return true;
 }
 
-/* "[003]" and the letters of -F misc, where printed. */
+/* "[003]" and the letters of -F misc, where printed; "[-01]": not known. */
 static const char *parse_cpu(const char *s, const char *end, struct perf_text_event *ev)
 {
-    uint64_t cpu = 0;
+    pid_t cpu = -1;
     const char *p = s + 1;
-    if (s < end && *s == '[' && parse_decimal(&p, end, &cpu) && p < end && *p == ']' &&
-        cpu < INT32_MAX) {
-        ev->cpu = (int)cpu;
+    if (s < end && *s == '[' && parse_pid(&p, end, &cpu) && p < end && *p == ']') {
+        ev->cpu = cpu < 0 ? -1 : cpu;
         s = perf_text_skip_blanks(p + 1, end);
     }
     p = token_end(s, end);
@@ -286,26 +285,79 @@ static const struct {
     {"vmexit", PERF_TEXT_VMEXIT},
 };
 
+/* The flag of the word at *s, which is passed over; 0: no word that is known. Newer versions of perf put
+ * what else is known of a branch behind a stroke: "jcc/miss/". */
+static unsigned parse_flag_word(const char **s, const char *end)
+{
+    for (size_t i = 0; i < sizeof flag_words / sizeof *flag_words; i++) {
+        const char *after = *s + strlen(flag_words[i].word);
+        if (!starts_with(*s, end, flag_words[i].word) ||
+            (after < end && !is_blank(*after) && *after != '/'))
+            continue;
+        *s = token_end(after, end);
+        return flag_words[i].flag;
+    }
+    return 0;
+}
+
 static unsigned parse_flags(const char *s, const char *end, uint64_t *unknown_words)
 {
     unsigned flags = 0;
     for (s = perf_text_skip_blanks(s, end); s < end; s = perf_text_skip_blanks(s, end)) {
-        size_t i = 0, n = sizeof flag_words / sizeof *flag_words, len = 0;
-        for (; i < n; i++) {
-            len = strlen(flag_words[i].word);
-            if (starts_with(s, end, flag_words[i].word) && (s + len == end || is_blank(s[len])))
-                break;
-        }
-        if (i < n) {
-            flags |= flag_words[i].flag;
-            s += len;
+        unsigned flag = parse_flag_word(&s, end);
+        flags |= flag ? flag : PERF_TEXT_OTHER;
+        if (flag)
             continue;
-        }
-        flags |= PERF_TEXT_OTHER;
         *unknown_words += 1;
         s = token_end(s, end);
     }
     return flags;
+}
+
+bool perf_text_parse_half_branch(const char *s, const char *end)
+{
+    struct perf_text_place from;
+    bool words = false;
+    s = perf_text_skip_blanks(s, end);
+    for (; parse_flag_word(&s, end); words = true)
+        s = perf_text_skip_blanks(s, end);
+    return words && perf_text_parse_place(s, end, &from);
+}
+
+/* The number behind a word of the rest of a line: "freq: 3200 MHz", "payload: 0x12". */
+static bool number_behind(const char *s, const char *end, const char *word, bool hex, uint64_t *value)
+{
+    const char *p = memmem(s, (size_t)(end - s), word, strlen(word));
+    if (!p)
+        return false;
+    p = perf_text_skip_blanks(p + strlen(word), end);
+    if (!hex)
+        return parse_decimal(&p, end, value);
+    p += starts_with(p, end, "0x") ? 2 : 0;
+    return parse_hex_token(&p, end, value);
+}
+
+bool perf_text_parse_packet(const char *s, const char *end, struct perf_text_event *ev)
+{
+    static const char *const others[] = {"psb", "mwait", "pwre", "pwrx", "exstop", "evt", "iflag"};
+    struct perf_text_str name = ev->event;
+    for (size_t i = 0; i < name.len; i++) /* modifiers */
+        if (name.s[i] == ':')
+            name.len = i;
+#define IS(word) (name.len == strlen(word) && memcmp(name.s, word, name.len) == 0)
+    ev->kind = PERF_TEXT_PACKET;
+    ev->u.packet.kind = PERF_TEXT_NO_VALUE;
+    if (IS("cbr") && number_behind(s, end, " freq:", false, &ev->u.packet.value))
+        ev->u.packet.kind = PERF_TEXT_MHZ;
+    else if (IS("ptwrite") && number_behind(s, end, " payload:", true, &ev->u.packet.value))
+        ev->u.packet.kind = PERF_TEXT_PTWRITE;
+    if (ev->u.packet.kind != PERF_TEXT_NO_VALUE)
+        return true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (IS(others[i]))
+            return true;
+#undef IS
+    return false;
 }
 
 /* The next " => " that has an address behind it. */

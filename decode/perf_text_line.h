@@ -19,6 +19,13 @@ bool perf_text_parse_place(const char *s, const char *end, struct perf_text_plac
 bool perf_text_parse_branch(const char *s, const char *end, struct perf_text_event *ev,
                             uint64_t *unknown_words);
 
+/* "flag words  place" without the other side, as -F without addr prints it. */
+bool perf_text_parse_half_branch(const char *s, const char *end);
+
+/* What perf prints of packets that are no branches, by the name of the event: "cbr:  cbr: 10 freq: 1000 MHz
+ * (100%) place", "ptwrite:  IP: 0 payload: 0x12 place", "psb: …". */
+bool perf_text_parse_packet(const char *s, const char *end, struct perf_text_event *ev);
+
 /* "PERF_RECORD_SWITCH OUT preempt" and its like; false: of no use here, or not one of them. */
 bool perf_text_parse_record(const char *s, const char *end, struct perf_text_event *ev);
 

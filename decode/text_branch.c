@@ -104,7 +104,7 @@ bool text_branch_whole(struct perf_text_str *symbol)
     const char *s = symbol->s;
     size_t n = symbol->len;
     const char *at = n && s[n - 1] == ']' ? memmem(s, n, clone, sizeof clone - 1) : NULL;
-    if (!at && n > sizeof part) { /* ".cold" or ".cold.3" at the end */
+    if (!at && n >= sizeof part) { /* ".cold" or ".cold.3" at the end */
         size_t tail = n;
         while (tail > 0 && s[tail - 1] >= '0' && s[tail - 1] <= '9')
             tail--;

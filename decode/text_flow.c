@@ -31,9 +31,10 @@ struct thread {
     char *comm;
     int cpu;
     enum flow_state state;
+    fn_id at; /* FLOW_ON: the function that the last line led into */
     VEC(struct flow_event) batch; /* of one time */
     size_t consumers;             /* of the batch: those between which time passes */
-    uint64_t batch_ns;
+    uint64_t batch_ns, last_ns;   /* of the batch; of the last line */
     bool lost; /* a gap is open */
     struct gap gap;
 };
@@ -47,7 +48,7 @@ struct text_flow {
     VEC(struct process) processes;
     struct hash64 thread_of, process_of;
     size_t last_thread; /* most lines are the last one's */
-    uint64_t now_ns;
+    uint64_t now_ns, mhz;
 };
 
 struct text_flow *text_flow_new(struct trace_builder *b, struct functions *functions)
@@ -215,6 +216,11 @@ struct end {
     bool at_start;
 };
 
+static bool is_known(const struct text_flow *t, fn_id fn)
+{
+    return functions_get(t->functions, fn)->kind != FN_UNKNOWN;
+}
+
 /* as_start: whether a branch to it comes in at its beginning, where the text has no offsets. */
 static int find_end(struct text_flow *t, const struct perf_text_place *p, bool as_start, struct end *out)
 {
@@ -223,7 +229,7 @@ static int find_end(struct text_flow *t, const struct perf_text_place *p, bool a
     out->fn = text_names_find(t->names, &whole, &whole + 1);
     if (out->fn == FN_NONE)
         return MTUI_E_NOMEM;
-    bool known = functions_get(t->functions, out->fn)->kind != FN_UNKNOWN;
+    bool known = is_known(t, out->fn);
     out->at_start = known && !part && (p->has_offset ? p->offset == 0 : as_start);
     t->counts.no_offset += known && !p->has_offset;
     return 0;
@@ -233,16 +239,21 @@ static int begin_at(struct text_flow *t, struct thread *th, uint64_t addr, struc
 {
     struct flow_event e = {.kind = PT_EVENT_BEGIN, .addr = addr, .fn = at.fn, .at_start = at.at_start};
     th->state = FLOW_ON;
+    th->at = at.fn;
     return add(t, th, e, consumes);
 }
 
 /* The flow is at `from`, whether or not the text says how it came there. */
-static int be_on(struct text_flow *t, struct thread *th, const struct pt_branch *b, struct end from)
+static int be_at(struct text_flow *t, struct thread *th, const struct pt_branch *b, struct end from)
 {
-    if (th->state == FLOW_ON)
-        return 0;
     from.at_start = false;
-    return begin_at(t, th, b->from, from, false);
+    if (th->state != FLOW_ON)
+        return begin_at(t, th, b->from, from, false);
+    if (th->at == from.fn || t->counts.jumps || !is_known(t, th->at) || !is_known(t, from.fn))
+        return 0; /* with every jump printed, a function that was not led into was fallen into */
+    t->counts.leaps++;
+    struct flow_event e = {.kind = PT_EVENT_JUMP, .addr = b->from, .fn = from.fn};
+    return add(t, th, e, false);
 }
 
 static int end_at(struct text_flow *t, struct thread *th, const struct pt_branch *b)
@@ -264,12 +275,14 @@ static int go(struct text_flow *t, struct thread *th, const struct pt_branch *b,
               struct end to, bool hardware)
 {
     struct flow_event e = {.addr = b->to, .fn = to.fn, .at_start = to.at_start};
+    th->at = to.fn;
     switch ((enum pt_branch_kind)b->kind) {
     case PT_BRANCH_CALL:
         if (is_next(b, from, to))
             return 0;
         e.kind = PT_EVENT_CALL;
         e.addr = b->from;
+        t->counts.calls++;
         return add(t, th, e, true);
     case PT_BRANCH_SYSCALL:
     case PT_BRANCH_INTERRUPT:
@@ -281,11 +294,13 @@ static int go(struct text_flow *t, struct thread *th, const struct pt_branch *b,
     case PT_BRANCH_SYSRET:
     case PT_BRANCH_IRET:
         e.kind = PT_EVENT_RETURN;
+        t->counts.returns++;
         e.at_start &= b->kind == PT_BRANCH_RETURN;
         return add(t, th, e, e.at_start); /* to the beginning of one: another function runs */
     case PT_BRANCH_JUMP:
     case PT_BRANCH_COND:
     case PT_BRANCH_ABORT:
+        t->counts.jumps++;
         if (from.fn == to.fn && b->kind != PT_BRANCH_ABORT)
             return 0;
         e.kind = PT_EVENT_JUMP;
@@ -307,6 +322,7 @@ static int on_branch(struct text_flow *t, struct thread *th, const struct perf_t
     bool in = kind == PT_BRANCH_CALL || kind == PT_BRANCH_JUMP;
     struct end from = {FN_NONE, false}, to = from;
     t->counts.guessed += guessed;
+    th->last_ns = t->now_ns;
     close_gap(t, th, t->now_ns);
     if (kind != PT_BRANCH_BEGIN && find_end(t, &ev->u.branch.from, false, &from) < 0)
         return MTUI_E_NOMEM;
@@ -314,7 +330,7 @@ static int on_branch(struct text_flow *t, struct thread *th, const struct perf_t
         return MTUI_E_NOMEM;
     if (kind == PT_BRANCH_BEGIN)
         return begin_at(t, th, b.to, to, th->state != FLOW_OFF);
-    int rc = be_on(t, th, &b, from);
+    int rc = be_at(t, th, &b, from);
     if (rc == 0)
         rc = kind == PT_BRANCH_END ? end_at(t, th, &b)
                                    : go(t, th, &b, from, to, ev->u.branch.flags & PERF_TEXT_HW_INT);
@@ -374,10 +390,26 @@ static int on_error(struct text_flow *t, const struct perf_text_event *ev)
     return rc;
 }
 
+/* Of the frequency, which is told again and again, only a change is of interest. */
+static void on_packet(struct text_flow *t, const struct perf_text_event *ev)
+{
+    uint64_t value = ev->u.packet.value, before = t->mhz;
+    bool ptwrite = ev->u.packet.kind == PERF_TEXT_PTWRITE;
+    if (ev->u.packet.kind == PERF_TEXT_NO_VALUE)
+        return;
+    if (!ptwrite && (t->mhz = value, !before || before == value))
+        return;
+    char *detail = ptwrite ? xasprintf("0x%llx", (unsigned long long)value)
+                           : xasprintf("%llu MHz", (unsigned long long)value);
+    struct mark m = {t->now_ns, ev->tid > 0 ? ev->tid : 0, ptwrite ? MARK_PTWRITE : MARK_FREQUENCY, detail};
+    trace_builder_mark(t->b, &m);
+    free(detail);
+}
+
 int text_flow_event(void *arg, const struct perf_text_event *ev)
 {
     struct text_flow *t = arg;
-    if (ev->kind != PERF_TEXT_BRANCH && ev->kind != PERF_TEXT_ERROR)
+    if (ev->kind != PERF_TEXT_BRANCH && ev->kind != PERF_TEXT_PACKET && ev->kind != PERF_TEXT_ERROR)
         return 0;
     if (ev->has_time)
         t->now_ns = ev->time_ns;
@@ -385,6 +417,10 @@ int text_flow_event(void *arg, const struct perf_text_event *ev)
         t->now_ns++; /* none before had one either */
     if (ev->kind == PERF_TEXT_ERROR)
         return on_error(t, ev);
+    if (ev->kind == PERF_TEXT_PACKET) {
+        on_packet(t, ev);
+        return 0;
+    }
     struct thread *th = thread_of(t, ev->pid, ev->tid);
     if (!th || note_comm(t, th, ev->comm) < 0)
         return MTUI_E_NOMEM;
@@ -398,7 +434,9 @@ int text_flow_end(struct text_flow *t)
     for (size_t i = 0; rc == 0 && i < t->threads.len; i++) {
         struct thread *th = &t->threads.data[i];
         close_gap(t, th, th->batch_ns);
-        rc = flush(th, th->batch_ns);
+        rc = flush(th, th->state == FLOW_ON ? th->last_ns : th->batch_ns);
+        if (th->state == FLOW_ON)
+            trace_builder_pass(t->b, th->index, th->last_ns);
     }
     return rc ? MTUI_E_NOMEM : 0;
 }

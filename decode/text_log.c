@@ -89,7 +89,7 @@ int text_log_event(void *arg, const struct perf_text_event *ev)
                                  .stack = STACK_EMPTY,
                                  .thread = SAMPLE_NO_THREAD,
                                  .cpu = ev->cpu};
-    if (ev->kind == PERF_TEXT_BRANCH || ev->kind == PERF_TEXT_ERROR)
+    if (ev->kind == PERF_TEXT_BRANCH || ev->kind == PERF_TEXT_ERROR || ev->kind == PERF_TEXT_PACKET)
         return 0;
     if (ev->tid >= 0) {
         event.thread = sample_log_thread(t->log, ev->pid, ev->tid);
@@ -117,6 +117,7 @@ int text_log_event(void *arg, const struct perf_text_event *ev)
         event.period = ev->u.lost;
         return sample_log_add(t->log, &event);
     case PERF_TEXT_BRANCH:
+    case PERF_TEXT_PACKET:
     case PERF_TEXT_ERROR:
         break;
     }

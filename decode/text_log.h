@@ -1,5 +1,5 @@
 /* From the events of `perf script` text to a log of samples: frames become functions by their printed
- * names, without any symbol table. Branch lines and decode errors are counted, not kept here. */
+ * names, without any symbol table. Branch lines, packets and decode errors are not for here. */
 #ifndef MTUI_DECODE_TEXT_LOG_H
 #define MTUI_DECODE_TEXT_LOG_H
 

@@ -530,10 +530,6 @@ static void refusals(void **state)
     snprintf(path, sizeof path, "%s/prose", tmp);
     lib_write(path, "Dear all,\nthis is a letter.\n", 28);
     assert_refused(path, MTUI_E_FORMAT, "2 lines, none of them an event");
-    snprintf(path, sizeof path, "%s/branches", tmp);
-    const char *branch = "1/2 5.0:  1 branches:uH:   call  7143 f+0x3 (/l) => 7850 g+0x0 (/b)\n";
-    lib_write(path, branch, strlen(branch));
-    assert_refused(path, MTUI_E_NOTSUP, "1 branches of a hardware trace (Intel PT)");
     /* Two bytes of a gzip file. */
     snprintf(path, sizeof path, "%s/cut.gz", tmp);
     lib_write(path, "\x1f\x8b", 2);

@@ -44,7 +44,7 @@ static void put_place(struct dump *d, const struct perf_text_place *p)
 static int on_event(void *arg, const struct perf_text_event *ev)
 {
     struct dump *d = arg;
-    static const char *const kinds[] = {"sample", "branch", "error", "switch",
+    static const char *const kinds[] = {"sample", "branch", "packet", "error", "switch",
                                         "comm",   "fork",   "exit",  "lost"};
     put(d, "%s '%.*s' %d/%d %d ", kinds[ev->kind], (int)ev->comm.len, ev->comm.s, ev->pid, ev->tid,
         ev->cpu);
@@ -60,6 +60,9 @@ static int on_event(void *arg, const struct perf_text_event *ev)
         put(d, " %x", ev->u.branch.flags);
         put_place(d, &ev->u.branch.from);
         put_place(d, &ev->u.branch.to);
+        break;
+    case PERF_TEXT_PACKET:
+        put(d, " %d %" PRIx64, (int)ev->u.packet.kind, ev->u.packet.value);
         break;
     case PERF_TEXT_ERROR:
         put(d, " %" PRIx64 " %.*s", ev->u.error.ip, (int)ev->u.error.message.len,

@@ -1,0 +1,196 @@
+/* What `perf script` prints of a hardware trace, opened as text, against the same recording opened as it
+ * is: the two share the stack rules and nothing before them (perf's decoder here, mtui's own there). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "decode/open.h"
+#include "lib_program.h"
+#include "lib_run.h"
+#include "lib_step.h"
+#include "lib_step_programs.h"
+
+/* How far perf's and our estimates between two timestamps may be apart: with CYC packets, and without. */
+#define CYC_NS 200
+#define MTC_NS 600
+
+static const struct open_options plain = {.stdin_fd = -1};
+static uint64_t compared, tolerance_ns, worst_ns;
+
+static struct recording *open_ok(const char *path)
+{
+    struct recording *r = NULL;
+    struct err err = {0};
+    if (open_recording(&r, path, &plain, &err) < 0)
+        fail_msg("%s: %s", path, err.text);
+    if (trace_check(r->trace, &err) < 0)
+        fail_msg("%s: %s", path, err.text);
+    return r;
+}
+
+static const char *name_of(const struct recording *r, const struct span *s)
+{
+    return functions_get(trace_functions(r->trace), s->fn)->name;
+}
+
+static bool near(uint64_t a, uint64_t b)
+{
+    uint64_t apart = a > b ? a - b : b - a;
+    worst_ns = apart > worst_ns ? apart : worst_ns;
+    return apart <= tolerance_ns;
+}
+
+/* How long tracing was off is not compared: perf stamps where it goes on with an estimate. */
+static const struct span *next_span(const struct recording *r, const struct span *s, const struct span *end)
+{
+    while (s < end && functions_get(trace_functions(r->trace), s->fn)->kind == FN_PSEUDO)
+        s++;
+    return s;
+}
+
+/* perf knows fewer stubs of the PLT than mtui, and calls them by what stands before them. */
+static bool same_name(const char *ours, const char *text)
+{
+    size_t n = strlen(ours);
+    return strcmp(ours, text) == 0 || (n > 4 && strcmp(ours + n - 4, "@plt") == 0);
+}
+
+static void compare_row(const char *what, const struct recording *a, const struct recording *b, size_t thread_a,
+                        size_t thread_b, size_t depth)
+{
+    size_t na, nb;
+    const struct span *x = trace_row(a->trace, thread_a, depth, &na), *x_end = x + na;
+    const struct span *y = trace_row(b->trace, thread_b, depth, &nb), *y_end = y + nb;
+    for (;; x++, y++) {
+        x = next_span(a, x, x_end);
+        y = next_span(b, y, y_end);
+        if (x == x_end || y == y_end)
+            break;
+        if (!same_name(name_of(a, x), name_of(b, y)) || x->flags != y->flags ||
+            !near(x->start_ns, y->start_ns) || !near(x->end_ns, y->end_ns))
+            fail_msg("%s: depth %zu, of %zu and %zu: %s %x %" PRIu64 "-%" PRIu64 ", as text %s %x %" PRIu64 "-%" PRIu64,
+                     what, depth, na, nb, name_of(a, x), x->flags, x->start_ns, x->end_ns, name_of(b, y),
+                     y->flags, y->start_ns, y->end_ns);
+        compared++;
+    }
+    if (x != x_end || y != y_end)
+        fail_msg("%s: depth %zu: %s has more spans, %s at %" PRIu64, what, depth, x != x_end ? "data" : "text",
+                 x != x_end ? name_of(a, x) : name_of(b, y), x != x_end ? x->start_ns : y->start_ns);
+}
+
+static void compare_gaps(const char *what, const struct recording *a, const struct recording *b)
+{
+    size_t na, nb;
+    const struct gap *x = trace_gaps(a->trace, &na), *y = trace_gaps(b->trace, &nb);
+    if (na != nb)
+        fail_msg("%s: %zu gaps, as text %zu", what, na, nb);
+    for (size_t i = 0; i < na; i++)
+        if (x[i].cause != y[i].cause || x[i].tid != y[i].tid || !near(x[i].start_ns, y[i].start_ns) ||
+            !near(x[i].end_ns, y[i].end_ns))
+            fail_msg("%s: gap %zu: %s %" PRIu64 "-%" PRIu64 ", as text %s %" PRIu64 "-%" PRIu64, what, i,
+                     gap_cause_name(x[i].cause), x[i].start_ns, x[i].end_ns, gap_cause_name(y[i].cause),
+                     y[i].start_ns, y[i].end_ns);
+}
+
+/* Lists of branches, without their times. */
+static void compare_branches(const char *what, const char *data, const char *text)
+{
+    const char *const paths[] = {data, text};
+    char command[1024], *lists[2];
+    int status;
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(command, sizeof command,
+                 "%s/mtui export -f branches %s 2>/dev/null | cut -f 2- | sed 's/\\(error\\t[^\\t]*\\).*/\\1/'",
+                 getenv("MTUI_BUILD"), paths[i]);
+        lists[i] = run_output(command, &status);
+    }
+    if (strlen(lists[0]) < 1000 || strcmp(lists[0], lists[1]) != 0)
+        fail_msg("%s: the branches differ", what);
+    free(lists[0]);
+    free(lists[1]);
+}
+
+static void compare(const char *what, const char *data, const char *text)
+{
+    struct recording *a = open_ok(data), *b = open_ok(text);
+    assert_int_equal(trace_thread_count(a->trace), trace_thread_count(b->trace));
+    for (size_t i = 0; i < trace_thread_count(a->trace); i++) {
+        const struct trace_thread *t = trace_thread(a->trace, i);
+        ssize_t other = trace_find_thread(b->trace, t->tid);
+        assert_true(other >= 0);
+        for (size_t d = 0; d < t->depths || d < trace_thread(b->trace, (size_t)other)->depths; d++)
+            compare_row(what, a, b, i, (size_t)other, d);
+        assert_string_equal(t->comm, trace_thread(b->trace, (size_t)other)->comm);
+    }
+    compare_gaps(what, a, b);
+    compare_branches(what, data, text);
+    recording_free(a);
+    recording_free(b);
+}
+
+static void print_text(const char *data, const char *text)
+{
+    char command[1024];
+    int status;
+    snprintf(command, sizeof command,
+             "perf script -i %s --itrace=be --ns -F comm,pid,tid,cpu,time,event,flags,ip,addr,sym,symoff,dso >%s "
+             "2>/dev/null",
+             data, text);
+    free(run_output(command, &status));
+    assert_int_equal(status, 0);
+}
+
+static bool chosen(const struct step_encoding *e, bool first)
+{
+    static const char *const all[] = {"cyc", "overflow"}, *const some[] = {"mtc", "per-cpu", "no-retcomp", "small-psb"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(e->name, all[i]) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        if (strcmp(e->name, some[i]) == 0)
+            return first;
+    return false;
+}
+
+static void text_gives_the_spans_of_the_recording(void **state)
+{
+    (void)state;
+    for (const struct step_program *p = step_programs; p->name; p++) {
+        struct step_rec r;
+        char data[300], text[300], what[200];
+        step_rec_make(&r, p->source, p->cxx, p->flags, "work", p == step_programs ? 2 : 1);
+        for (const struct step_encoding *e = step_encodings; e->name; e++) {
+            if (!chosen(e, p == step_programs))
+                continue;
+            snprintf(data, sizeof data, "%s/%s.data", r.dir, e->name);
+            snprintf(text, sizeof text, "%s/%s.txt", r.dir, e->name);
+            tolerance_ns = e->packets.cyc ? CYC_NS : MTC_NS;
+            snprintf(what, sizeof what, "%s, %s", p->name, e->name);
+            step_rec_encode(&r, e, data);
+            print_text(data, text);
+            compare(what, data, text);
+        }
+        step_rec_free(&r);
+    }
+    print_message("%" PRIu64 " spans compared with those of the text\n", compared);
+}
+
+int main(void)
+{
+    if (getuid() != 0 || !program_have("perf")) {
+        print_message("[  SKIPPED ] t_text_pt: uprobes need root or CAP_PERFMON, and there must be a perf\n");
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_gives_the_spans_of_the_recording),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
