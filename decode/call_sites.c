@@ -50,3 +50,12 @@ bool call_sites_skip_to(const struct call_sites *c, uint64_t site, uint64_t addr
         return length == LENGTH_USUAL || length == LENGTH_PADDED;
     return known == length;
 }
+
+bool call_sites_behind(const struct call_sites *c, uint64_t site, uint64_t *addr)
+{
+    uint32_t known = hash64_get(&c->lengths, site);
+    if (known == HASH64_NONE)
+        return false;
+    *addr = site + known;
+    return true;
+}

@@ -19,4 +19,7 @@ bool call_sites_return(struct call_sites *c, uint64_t site, uint64_t addr);
  * known, only the usual ones count. */
 bool call_sites_skip_to(const struct call_sites *c, uint64_t site, uint64_t addr);
 
+/* Where a call made at site returns to; false: not known yet. */
+bool call_sites_behind(const struct call_sites *c, uint64_t site, uint64_t *addr);
+
 #endif

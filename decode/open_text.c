@@ -159,6 +159,31 @@ static uint64_t size_of(int fd)
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
+static bool has_anything(const struct perf_text_counts *n)
+{
+    return n->samples || n->branches;
+}
+
+/* What has been read so far, and a gap for the rest of it. */
+static void put_rest(struct open_context *c, struct trace_builder *b, uint64_t rest)
+{
+    uint64_t first = 0, last = 0;
+    trace_builder_times(b, &first, &last);
+    open_not_decoded(c, b, 0, last, last, rest);
+}
+
+static void show_part(struct open_context *c, const struct perf_text_counts *n, uint64_t rest,
+                      uint64_t total)
+{
+    if (c->exact) {
+        struct trace_builder *b = trace_builder_fork(c->exact);
+        put_rest(c, b, rest);
+        open_part(c, b, NULL);
+    } else if (n->samples) {
+        open_part_samples(c, rest, total);
+    }
+}
+
 static int feed_all(struct open_context *c, struct source *s, struct perf_text *p, const char *name,
                     struct err *err)
 {
@@ -173,9 +198,9 @@ static int feed_all(struct open_context *c, struct source *s, struct perf_text *
         }
         open_progress(c, "reading", done, total);
         bool more = total == 0 || done < total;
-        if (rc == 0 && n > 0 && more && open_part_due(c) && perf_text_counts(p)->samples)
-            open_part_samples(c, total > done ? total - done : 0, total);
-        if (open_cancelled(c) || (open_enough(c) && !perf_text_counts(p)->samples))
+        if (rc == 0 && n > 0 && more && open_part_due(c))
+            show_part(c, perf_text_counts(p), total > done ? total - done : 0, total);
+        if (open_cancelled(c) || (open_enough(c) && !has_anything(perf_text_counts(p))))
             rc = MTUI_E_CANCEL;
     }
     c->input_bytes += done;
@@ -265,8 +290,11 @@ int open_text(struct open_context *c, int fd, const void *bytes, size_t n, const
     int rc = feed_all(c, &s, p, name, err);
     if (rc == 0 && r.flow && text_flow_end(r.flow) < 0)
         rc = err_set(err, MTUI_E_NOMEM, "not enough memory for %s", name);
-    if (rc == 0 && r.flow)
+    if (rc == 0 && r.flow) {
         note_flow(c, text_flow_counts(r.flow));
+        if (c->rest_bytes)
+            put_rest(c, c->exact, c->rest_bytes);
+    }
     if (rc == 0)
         rc = judge(c, perf_text_counts(p), name, err);
     perf_text_free(p);

@@ -100,10 +100,18 @@ static void leave(struct pt_stack *s, uint64_t time, unsigned flags)
     trace_builder_leave(s->b, s->thread, time, flags);
 }
 
-/* Where the call was made, when this is one. A tail call is shown with the call that it answers. */
-static unsigned site_of(const struct frame *f)
+static bool is_call(const struct frame *f)
 {
-    return f->kind == FRAME_CALL || f->kind == FRAME_INNER ? span_site_flags(f->ret) : 0;
+    return f->kind == FRAME_CALL || f->kind == FRAME_INNER;
+}
+
+/* Where the call was made, when this is one. A tail call is shown with the call that it answers. */
+static unsigned site_of(const struct pt_stack *s, const struct frame *f)
+{
+    uint64_t ret = f->ret;
+    if (!is_call(f) || (s->sites && !call_sites_behind(s->sites, f->ret, &ret)))
+        return 0;
+    return span_site_flags(ret);
 }
 
 static void push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
@@ -114,7 +122,7 @@ static void push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id 
         s->no_memory = true;
         return;
     }
-    enter(s, time, fn, flags | site_of(&f));
+    enter(s, time, fn, flags | site_of(s, &f));
 }
 
 static void pop_to(struct pt_stack *s, uint64_t time, size_t len)
@@ -142,7 +150,7 @@ static void replace_top(struct pt_stack *s, uint64_t time, fn_id fn, unsigned fl
     t->fn = fn;
     if (t->kind == FRAME_INNER)
         t->kind = FRAME_CALL;
-    enter(s, time, fn, flags | site_of(t));
+    enter(s, time, fn, flags | site_of(s, t));
 }
 
 /* ---- other stacks ---- */
@@ -160,11 +168,6 @@ static void park(struct pt_stack *s, uint64_t time)
     }
     vec_push(&s->parked, s->open);
     s->open = (struct frames){0};
-}
-
-static bool is_call(const struct frame *f)
-{
-    return f->kind == FRAME_CALL || f->kind == FRAME_INNER;
 }
 
 static bool returns_to(const struct pt_stack *s, const struct frame *f, uint64_t addr)
@@ -204,7 +207,7 @@ static bool unpark(struct pt_stack *s, uint64_t time, uint64_t addr)
     f.len = frame;
     s->open = f;
     for (size_t k = 0; k < f.len; k++)
-        enter(s, time, f.data[k].fn, site_of(&f.data[k]));
+        enter(s, time, f.data[k].fn, site_of(s, &f.data[k]));
     return true;
 }
 

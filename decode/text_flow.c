@@ -31,6 +31,7 @@ struct thread {
     char *comm;
     int cpu;
     enum flow_state state;
+    bool in_tx;
     fn_id at; /* FLOW_ON: the function that the last line led into */
     VEC(struct flow_event) batch; /* of one time */
     size_t consumers;             /* of the batch: those between which time passes */
@@ -164,9 +165,10 @@ static void note_cpu(struct text_flow *t, struct thread *th, const struct perf_t
     if (ev->cpu < 0 || ev->cpu == before)
         return;
     th->cpu = ev->cpu;
+    trace_builder_cpu(t->b, th->index, ev->cpu);
     if (before < 0)
         return;
-    char *detail = xasprintf("from CPU %d to CPU %d", before, ev->cpu);
+    char *detail = xasprintf(MIGRATION_DETAIL, before, ev->cpu);
     struct mark m = {t->now_ns, th->tid, MARK_MIGRATION, detail};
     trace_builder_mark(t->b, &m);
     free(detail);
@@ -264,6 +266,19 @@ static int end_at(struct text_flow *t, struct thread *th, const struct pt_branch
     return rc ? rc : flush(th, th->batch_ns); /* the time that follows is not this code's */
 }
 
+/* What perf marks with "(x)" ran in a transaction: its end shows by the first line without, or by an abort. */
+static int follow_tx(struct text_flow *t, struct thread *th, unsigned flags)
+{
+    bool aborted = flags & PERF_TEXT_ABORT, in_tx = (flags & PERF_TEXT_IN_TX) && !aborted;
+    struct flow_event e = {.kind = in_tx ? PT_EVENT_TX_BEGIN : PT_EVENT_TX_COMMIT, .fn = FN_NONE};
+    if (th->in_tx == in_tx)
+        return 0;
+    if (aborted)
+        e.kind = PT_EVENT_TX_ABORT;
+    th->in_tx = in_tx;
+    return add(t, th, e, false);
+}
+
 /* A call to the next instruction only reads the program counter. */
 static bool is_next(const struct pt_branch *b, struct end from, struct end to)
 {
@@ -275,6 +290,7 @@ static int go(struct text_flow *t, struct thread *th, const struct pt_branch *b,
               struct end to, bool hardware)
 {
     struct flow_event e = {.addr = b->to, .fn = to.fn, .at_start = to.at_start};
+    fn_id before = th->at; /* not from.fn: what runs may have fallen from one function into the next */
     th->at = to.fn;
     switch ((enum pt_branch_kind)b->kind) {
     case PT_BRANCH_CALL:
@@ -301,7 +317,7 @@ static int go(struct text_flow *t, struct thread *th, const struct pt_branch *b,
     case PT_BRANCH_COND:
     case PT_BRANCH_ABORT:
         t->counts.jumps++;
-        if (from.fn == to.fn && b->kind != PT_BRANCH_ABORT)
+        if (before == to.fn && b->kind != PT_BRANCH_ABORT)
             return 0;
         e.kind = PT_EVENT_JUMP;
         e.at_start &= b->kind != PT_BRANCH_ABORT;
@@ -331,6 +347,8 @@ static int on_branch(struct text_flow *t, struct thread *th, const struct perf_t
     if (kind == PT_BRANCH_BEGIN)
         return begin_at(t, th, b.to, to, th->state != FLOW_OFF);
     int rc = be_at(t, th, &b, from);
+    if (rc == 0)
+        rc = follow_tx(t, th, ev->u.branch.flags);
     if (rc == 0)
         rc = kind == PT_BRANCH_END ? end_at(t, th, &b)
                                    : go(t, th, &b, from, to, ev->u.branch.flags & PERF_TEXT_HW_INT);
@@ -363,6 +381,7 @@ static int lose(struct text_flow *t, struct thread *th, const struct perf_text_e
     if (rc == 0)
         rc = flush(th, th->batch_ns);
     th->state = FLOW_NEW;
+    th->in_tx = false;
     if (rc)
         return rc;
     th->lost = true;
