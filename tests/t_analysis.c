@@ -263,6 +263,31 @@ static void asked_from_everywhere(void **state)
     rig_close(&r);
 }
 
+/* While a trace is being decoded it is replaced by one that has more: what is shown stays. */
+static void grows(void **state)
+{
+    (void)state;
+    struct rig r;
+    char longer[sizeof three_calls + 100];
+    snprintf(longer, sizeof longer, "%sthread 1000 main\n+ 1010 main\n + 1020 f\n + 1030 g\n - 1040\n - 1500\n - 1600\n",
+             three_calls);
+    rig_open(&r, gentrace_parse(three_calls), NULL, GLYPHS_UNICODE, 30, 100);
+    command(&r, "goto 305");
+    press(&r, "M");
+    press(&r, "j");
+    struct trace *old = r.t;
+    r.t = gentrace_parse(longer);
+    r.m->trace = r.t;
+    model_set_cursor(r.m, 1000, 350); /* any news, with another trace in the model */
+    ui_draw(r.ui, r.s);
+    assert_true(see(&r, "of 4 calls"));
+    assert_true(see(&r, "300 ns  at 300 ns"));
+    press(&r, "L"); /* k, the second row */
+    assert_true(see(&r, "calls of k"));
+    rig_close(&r);
+    trace_free(old);
+}
+
 static void in_the_background(void **state)
 {
     (void)state;
@@ -323,6 +348,7 @@ int main(void)
         cmocka_unit_test(compare_from_the_timeline), cmocka_unit_test(compare_is_a_list),
         cmocka_unit_test(calls_of_a_function),       cmocka_unit_test(asked_from_everywhere),
         cmocka_unit_test(in_the_background),         cmocka_unit_test(any_size),
+        cmocka_unit_test(grows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

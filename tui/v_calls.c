@@ -54,6 +54,7 @@ struct calls_view {
     struct err err;
     struct filter filter;
     VEC(uint32_t) rows; /* of calls.longest */
+    struct stats_call keep; /* to be selected again once they are counted anew; duration 0: none */
 };
 
 static const struct stats_call *call_at(const struct calls_view *v, size_t row)
@@ -238,6 +239,17 @@ static void run(void *arg, const atomic_bool *cancel)
     v->rc = stats_calls_new(&v->made, v->trace, v->fn, &options, CALLS_MAX, &v->err);
 }
 
+/* The call that was selected before counting began anew, else the first row. */
+static void select_again(struct calls_view *v)
+{
+    size_t row = 0;
+    while (row < v->rows.len && (call_at(v, row)->start_ns != v->keep.start_ns ||
+                                 call_at(v, row)->duration_ns != v->keep.duration_ns))
+        row++;
+    list_select(v->list, v->keep.duration_ns && row < v->rows.len ? row : 0);
+    v->keep.duration_ns = 0;
+}
+
 static void done(void *arg)
 {
     struct calls_view *v = arg;
@@ -251,7 +263,7 @@ static void done(void *arg)
     v->calls = v->made;
     v->made = (struct stats_calls){0};
     arrange(v);
-    list_select(v->list, 0);
+    select_again(v);
     model_redraw(v->m);
 }
 
@@ -289,6 +301,7 @@ static bool answer(struct calls_view *v)
     v->trace = v->m->trace;
     v->fn = subject.fn;
     filter_free(&v->filter);
+    v->keep.duration_ns = 0;
     list_set_sort(v->list, COL_DURATION, false);
     count(v);
     model_go(v->m, "calls");
@@ -329,9 +342,13 @@ static void hide(void *view)
 static void changed(void *view, enum model_change what)
 {
     struct calls_view *v = view;
-    if (what == MODEL_TRACE) {
+    if (v->trace && v->trace != v->m->trace) {
+        /* Another trace; or more of the same, in which functions keep their numbers. */
+        const struct stats_call *c = call_at(v, list_selected(v->list));
+        v->keep = c ? *c : (struct stats_call){0};
         forget(v);
-        v->trace = NULL;
+        v->trace = what == MODEL_TRACE ? NULL : v->m->trace;
+        count(v);
     } else if (what == MODEL_CURSOR && v->trace && v->shown &&
                (v->options.from_ns != v->m->range_start_ns || v->options.to_ns != v->m->range_end_ns)) {
         count(v);

@@ -25,7 +25,9 @@ struct compare_view {
     const struct trace *trace; /* NULL: no call was chosen */
     fn_id fn;
     struct stats_call call[2]; /* this one, the median */
+    pid_t tid;                 /* of this one */
     uint64_t calls;            /* that it is the median of */
+    uint64_t keep;             /* identity of the row to be selected again; 0: the first */
     int side;                  /* that Enter goes to */
     bool shown, ready;
     struct worker *worker;
@@ -86,7 +88,9 @@ static void done(void *arg)
     compare_rows_set(v->rows, v->trace, v->made);
     v->made = (struct comparison){0};
     arrange(v);
-    list_select(v->list, 0);
+    if (!v->keep || !list_select_identity(v->list, v->keep))
+        list_select(v->list, 0);
+    v->keep = 0;
     model_redraw(v->m);
 }
 
@@ -98,6 +102,36 @@ static void forget(struct compare_view *v)
     comparison_free(&v->made);
     compare_rows_set(v->rows, NULL, (struct comparison){0});
     list_refresh(v->list, false);
+}
+
+static void start(struct compare_view *v)
+{
+    v->tid = trace_thread(v->trace, v->call[0].thread)->tid;
+    v->busy = true;
+    v->worker = worker_start(v->m->loop, run, done, v);
+}
+
+/* More of the same trace: the call is there again, perhaps deeper. */
+static void grow(struct compare_view *v)
+{
+    const struct trace *t = v->m->trace;
+    struct stats_call c = v->call[0];
+    ssize_t thread = t ? trace_find_thread(t, v->tid) : -1;
+    uint64_t keep = list_selected_identity(v->list);
+    forget(v);
+    v->trace = NULL;
+    for (size_t d = c.depth; thread >= 0 && d < trace_thread(t, (size_t)thread)->depths; d++) {
+        size_t n = 0;
+        const struct span *row = trace_row(t, (size_t)thread, d, &n);
+        const struct span *s = trace_row_at(t, (size_t)thread, d, c.start_ns);
+        if (!s || s->fn != v->fn || s->start_ns != c.start_ns || s->end_ns != c.start_ns + c.duration_ns)
+            continue;
+        v->trace = t;
+        v->call[0] = (struct stats_call){(size_t)thread, d, (size_t)(s - row), c.duration_ns, c.start_ns};
+        v->keep = keep;
+        start(v);
+        return;
+    }
 }
 
 static bool answer(struct compare_view *v)
@@ -117,9 +151,9 @@ static bool answer(struct compare_view *v)
     v->side = 0;
     const struct span *s = &row[sub.index];
     v->call[0] = (struct stats_call){sub.thread, sub.depth, sub.index, s->end_ns - s->start_ns, s->start_ns};
-    v->busy = true;
+    v->keep = 0;
     model_go(v->m, "compare");
-    v->worker = worker_start(v->m->loop, run, done, v);
+    start(v);
     return true;
 }
 
@@ -157,9 +191,13 @@ static void hide(void *view)
 static void changed(void *view, enum model_change what)
 {
     struct compare_view *v = view;
+    if (!v->trace || v->trace == v->m->trace)
+        return;
     if (what == MODEL_TRACE) {
         forget(v);
         v->trace = NULL;
+    } else {
+        grow(v);
     }
 }
 

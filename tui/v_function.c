@@ -308,6 +308,9 @@ static bool own_action(struct function_view *v, enum action act, const char *arg
             model_copy(v->m, functions_get(trace_functions(v->m->trace), f->fn)->name);
         return true;
     case ACT_EXPORT:
+        trace_export_thread(v->export, v->options.thread < 0
+                                           ? 0
+                                           : trace_thread(v->m->trace, (size_t)v->options.thread)->tid);
         trace_export_action(v->export, arg);
         return true;
     case ACT_RELOAD:
