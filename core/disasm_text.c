@@ -10,6 +10,18 @@ static void init_decoder(ZydisDecoder *d)
     (void)ZydisDecoderInit(d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 }
 
+/* Numbers as objdump writes them: 0x1f, not 0x000000000000001F. */
+static void init_formatter(ZydisFormatter *f)
+{
+    static const ZydisFormatterProperty padded[] = {
+        ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE, ZYDIS_FORMATTER_PROP_ADDR_PADDING_RELATIVE,
+        ZYDIS_FORMATTER_PROP_DISP_PADDING, ZYDIS_FORMATTER_PROP_IMM_PADDING};
+    (void)ZydisFormatterInit(f, ZYDIS_FORMATTER_STYLE_ATT);
+    for (size_t i = 0; i < sizeof padded / sizeof *padded; i++)
+        (void)ZydisFormatterSetProperty(f, padded[i], ZYDIS_PADDING_DISABLED);
+    (void)ZydisFormatterSetProperty(f, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE);
+}
+
 /* Where a direct call or jump goes; 0: it is none, or not direct. */
 static uint64_t direct_target(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *op,
                               uint64_t vaddr)
@@ -112,7 +124,7 @@ size_t disasm_lines(const struct disasm_piece *p, uint64_t vaddr, size_t before,
     if (before && !ring)
         return 0;
     init_decoder(&d);
-    (void)ZydisFormatterInit(&f, ZYDIS_FORMATTER_STYLE_ATT);
+    init_formatter(&f);
     size_t here = walk_to(&d, p, (size_t)(vaddr - p->vaddr), ring, before, &passed);
     size_t kept = passed < before ? passed : before;
     for (size_t i = passed - kept; i < passed; i++)

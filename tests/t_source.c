@@ -225,6 +225,7 @@ static void listing(void **state)
     assert_string_equal(line[4].text, "call *%rax");
     assert_int_equal(line[4].target, 0);
     assert_int_equal(line[5].target, 0x1000);
+    assert_string_equal(line[5].text, "jz 0x1000");
     assert_string_equal(line[6].text, "ret");
     /* In the middle of an instruction: the one that holds it, and what fits around it. */
     assert_int_equal(disasm_lines(&p, 0x1006, 1, 3, line, &at), 3);

@@ -1,5 +1,6 @@
 #include "tui/source_answer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,21 +169,24 @@ static void free_code(struct disasm_piece *p)
     free((void *)(uintptr_t)p->code);
 }
 
-/* The instruction, and the name of where it goes. */
-static char *name_target(const struct opened *o, const struct disasm_line *line)
+/* The instruction, with the name of where it goes, when that is another function, instead of the address. */
+static char *name_target(const struct opened *o, const struct disasm_piece *p, const struct disasm_line *line)
 {
     struct symbol sym;
-    ssize_t i = line->target && o->symbols ? symtab_find(o->symbols, line->target) : -1;
+    bool inside = line->target - p->vaddr < p->size;
+    ssize_t i = line->target && !inside && o->symbols ? symtab_find(o->symbols, line->target) : -1;
     if (i < 0)
         return xstrdup(line->text);
     symtab_get(o->symbols, (size_t)i, &sym);
-    char *name = demangle(sym.name, DEMANGLE_NO_ARGS), *out;
+    char *demangled = demangle(sym.name, DEMANGLE_NO_ARGS), *out;
+    const char *name = demangled ? demangled : sym.name;
+    int mnemonic = (int)strcspn(line->text, " ");
     uint64_t offset = line->target - sym.vaddr;
     if (offset)
-        out = xasprintf("%s <%.200s+0x%llx>", line->text, name ? name : sym.name, (unsigned long long)offset);
+        out = xasprintf("%.*s <%.200s+0x%" PRIx64 ">", mnemonic, line->text, name, offset);
     else
-        out = xasprintf("%s <%.200s>", line->text, name ? name : sym.name);
-    free(name);
+        out = xasprintf("%.*s <%.200s>", mnemonic, line->text, name);
+    free(demangled);
     return out;
 }
 
@@ -196,7 +200,7 @@ static void list_code(struct source_text *t, const struct opened *o, const struc
         t->addrs = xcalloc(n, sizeof *t->addrs);
     }
     for (size_t i = 0; i < n; i++) {
-        t->lines[i] = name_target(o, &list[i]);
+        t->lines[i] = name_target(o, p, &list[i]);
         t->addrs[i] = list[i].vaddr;
     }
     t->n = n;
