@@ -12,8 +12,12 @@
 
 #include "core/disasm_text.h"
 #include "decode/trace.h"
+#include "tests/lib_golden.h"
 #include "tests/lib_program.h"
+#include "tui/glyph.h"
 #include "tui/source_answer.h"
+#include "tui/timeline.h"
+#include "tui/v_timeline.h"
 
 /* The numbers of its lines are those below: the text begins with line 1. */
 static const char program[] =
@@ -247,12 +251,89 @@ static void listing(void **state)
     disasm_calls_free(&calls);
 }
 
+/* ---- On the screen ---- */
+
+/* The two functions of the program, as a trace of one call at the place that is asked for. */
+static struct trace *one_call(const struct rig *r, unsigned flags)
+{
+    struct functions *fns = functions_new();
+    functions_set_file(fns, r->file, r->file);
+    fn_id caller = functions_intern(fns, r->file, "caller", "caller", r->caller, FN_USER);
+    fn_id leaf = functions_intern(fns, r->file, "leaf", "leaf", r->leaf, FN_USER);
+    struct trace_builder *b = trace_builder_new(fns);
+    size_t thread = trace_builder_thread(b, 42, 42);
+    struct trace *t;
+    assert_int_equal(trace_builder_enter(b, thread, 1000, caller, 0), 0);
+    assert_int_equal(trace_builder_enter(b, thread, 2000, leaf, flags), 0);
+    trace_builder_leave(b, thread, 3000, 0);
+    trace_builder_leave(b, thread, 9000, 0);
+    assert_int_equal(trace_builder_finish(b, &t, NULL), 0);
+    trace_builder_free(b);
+    return t;
+}
+
+static void draw(struct timeline *tl, struct surface *s)
+{
+    surface_clear(s);
+    view_timeline.draw(tl, s, (struct rect){1, 0, surface_rows(s) - 3, surface_cols(s)});
+}
+
+static void on_the_screen(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open(&r);
+    struct trace *t = one_call(&r, span_site_flags(r.ret[2]));
+    struct model *m = model_new(NULL, NULL);
+    m->glyphs = glyphs_of(GLYPHS_ASCII);
+    struct surface *s = surface_new(30, 100);
+    struct timeline *tl = view_timeline.create(m);
+    model_set_trace(m, t, "snap 1", NULL, NULL);
+    view_timeline.changed(tl, MODEL_TRACE);
+    view_timeline.action(tl, ACT_CALLEE, NULL);
+    draw(tl, s);
+    assert_true(golden_find(s, "prog.c:4   depth 1"));
+    assert_false(golden_find(s, "defined at"));
+    view_timeline.action(tl, ACT_DETAILS, NULL);
+    draw(tl, s);
+    assert_true(golden_find(s, "defined at prog.c:4"));
+    assert_true(golden_find(s, "called at prog.c:14"));
+    assert_true(golden_find(s, ">    14      a += f(a);"));
+    view_timeline.action(tl, ACT_SOURCE, NULL);
+    assert_true(m->want.edit_path && ends_with(m->want.edit_path, "/prog.c"));
+    assert_int_equal(m->want.edit_line, 4);
+    view_timeline.action(tl, ACT_SOURCE, "call");
+    assert_int_equal(m->want.edit_line, 14);
+    /* Off, and back without source. */
+    view_timeline.action(tl, ACT_DETAILS, NULL);
+    draw(tl, s);
+    assert_false(golden_find(s, "prog.c"));
+    view_timeline.action(tl, ACT_DETAILS, NULL);
+    draw(tl, s);
+    assert_true(golden_find(s, "prog.c:4   depth 1"));
+    assert_false(golden_find(s, "defined at"));
+    view_timeline.destroy(tl);
+    surface_free(s);
+    /* A high screen shows it by itself. */
+    s = surface_new(60, 80);
+    tl = view_timeline.create(m);
+    view_timeline.action(tl, ACT_CALLEE, NULL);
+    draw(tl, s);
+    assert_true(golden_find(s, "defined at prog.c:4"));
+    view_timeline.destroy(tl);
+    surface_free(s);
+    model_free(m);
+    trace_free(t);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(call_sites),     cmocka_unit_test(unknown_site),
         cmocka_unit_test(instructions),   cmocka_unit_test(another_source),
         cmocka_unit_test(nothing_at_hand), cmocka_unit_test(listing),
+        cmocka_unit_test(on_the_screen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
