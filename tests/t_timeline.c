@@ -740,6 +740,58 @@ static void any_size(void **state)
     rig_close(&r);
 }
 
+/* Whether a cell of the surface shows anything. */
+static bool is_drawn(const struct cell *c)
+{
+    return c->cp != ' ' || c->paper != ROLE_DEFAULT || (c->attr & CELL_REVERSE);
+}
+
+/* What one row shows: something in every column where a span has a part, nothing where there is none. */
+static void check_row(struct rig *r, const struct tl_line *line, int row, const struct flame_axis *ax)
+{
+    size_t n;
+    bool owned[400] = {false};
+    const struct span *s = trace_row(r->t, line->thread, line->depth, &n);
+    int cursor = viewport_col_of(&r->tl->view, r->tl->cursor_ns);
+    for (size_t i = 0; i < n; i++) {
+        int a = flame_axis_x_eighths(ax, s[i].start_ns), b = flame_axis_x_eighths(ax, s[i].end_ns);
+        b = b <= a ? a + 1 : b;
+        for (int e = a < 0 ? 0 : a; e < b && e < 8 * ax->cols; e++)
+            owned[e / 8] = true;
+    }
+    for (int col = 0; col < ax->cols; col++)
+        if (owned[col] != is_drawn(surface_at(r->s, row, col)) && (owned[col] || col != cursor))
+            fail_msg("column %d of depth %zu: %s", col, line->depth,
+                     owned[col] ? "a span is not to be seen" : "there is nothing to be seen");
+}
+
+/* Every span at every zoom, in every tier of glyphs and colours, on the surface itself. */
+static void every_span_shows(void **state)
+{
+    (void)state;
+    static const enum color_tier colors[] = {COLOR_MONO, COLOR_16, COLOR_256};
+    for (int i = 0; i < 9; i++) {
+        struct rig r;
+        uint64_t seed = 77;
+        struct gentrace g = {.spans = 3000, .threads = 3, .depth = 12, .functions = 40,
+                             .base_ns = UINT64_C(1) << 62, .step_ns = 5, .seed = 99};
+        rig_open(&r, gentrace_random(&g), (enum glyph_tier)(i / 3), colors[i % 3], 40, 120);
+        do {
+            struct flame_axis ax;
+            draw(&r);
+            flame_axis_init(&ax, viewport_window(&r.tl->view));
+            for (int row = 0; row < r.tl->at.rows.rows; row++) {
+                const struct tl_line *line = tl_line_at(r.tl, row);
+                if (line && line->kind == TL_ROW)
+                    check_row(&r, line, r.tl->at.rows.row + row, &ax);
+            }
+            flame_axis_free(&ax);
+            tl_scroll(r.tl, (int)(gen_random(&seed) % 20) - 10);
+        } while (viewport_zoom_in(&r.tl->view, (int)(gen_random(&seed) % 120)));
+        rig_close(&r);
+    }
+}
+
 static void sampled_never_looks_exact(void **state)
 {
     (void)state;
@@ -870,6 +922,7 @@ int main(void)
         cmocka_unit_test(mouse),
         cmocka_unit_test(selection_always_on_screen),
         cmocka_unit_test(any_size),
+        cmocka_unit_test(every_span_shows),
         cmocka_unit_test(sampled_never_looks_exact),
         cmocka_unit_test(compact),
         cmocka_unit_test(without_a_trace),
