@@ -56,7 +56,10 @@ void open_marks(struct open_context *c, const struct snapshot_dir *dir, const un
         bool ours = chosen(hits[i].snapshot, snapshots, nsnapshots);
         bool near = hits[i].time_ns >= from && hits[i].time_ns <= to;
         bool inside = hits[i].time_ns >= first_ns && hits[i].time_ns <= last_ns;
-        if (hits[i].time_ns && (inside || (ours && near)))
+        /* Single-stepping counts many hits of threads that it does not step, none of which shows here. */
+        bool elsewhere = c->instructions && !hits[i].snapshot &&
+                         !trace_builder_has_thread(b, hits[i].tid);
+        if (hits[i].time_ns && (inside || (ours && near)) && !elsewhere)
             put_mark(b, &hits[i]);
         else
             far += ours && hits[i].time_ns;

@@ -8,11 +8,12 @@
 
 #include "core/fmt.h"
 #include "tui/bar.h"
+#include "tui/ruler.h"
 
 static const struct list_column snapshot_columns[] = {
     {"#", 3, 0, true, false, true},         {"TIME", 12, 2, false, false, true},
     {"TRIGGER", 20, 1, false, false, true}, {"TID", 7, 4, true, false, true},
-    {"SIZE", 6, 3, true, false, true},      {"SPAN", 8, 2, true, false, true},
+    {"SIZE", 6, 3, true, false, true},      {"SPAN", 10, 2, true, false, true},
     {"DECODE", 20, 0, false, true, true},
 };
 
@@ -101,7 +102,8 @@ static void snapshot_cell(void *arg, size_t row, size_t column, struct list_cell
         break;
     case 5:
         if (d.state == DECODE_DONE)
-            snprintf(cell->text, sizeof cell->text, "%s", fmt_duration(text, d.span_ns));
+            snprintf(cell->text, sizeof cell->text, "%s", ruler_duration(text, d.span_ns,
+                                                                   r->status.recorder == PLAN_STEP));
         break;
     default:
         decode_cell(r, snap, cell);

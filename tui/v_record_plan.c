@@ -68,20 +68,25 @@ static void draw_trigger(struct record *r, struct surface *s, struct rect at, in
     v_record_field(s, at, row, "Trigger", (struct style){0}, "%s%s%s", text, when, hits);
 }
 
+/* What is stepped, its budget, and what of it is kept. */
 static void draw_window(struct surface *s, struct rect at, int row,
-                        const struct session_setup *setup)
+                        const struct session_setup *setup, const struct record_plan *plan)
 {
-    char n[FMT_MAX];
+    char n[FMT_MAX], time[FMT_MAX], size[FMT_MAX], kept[64] = "all of it kept";
     uint64_t budget = setup->budget || !setup->n_triggers ? setup->budget : STEP_DEFAULT_BUDGET;
+    if (plan->mode != PLAN_WHOLE)
+        snprintf(kept, sizeof kept, "the last %s of each thread kept",
+                 fmt_size(size, plan_ring_bytes(plan, NULL)));
     if (setup->n_triggers)
         v_record_field(s, at, row, "Window", (struct style){0},
-                       "one call, from its hit to its return, at most %s instructions",
-                       fmt_count(n, budget));
+                       "one call, from its hit to its return, at most %s instructions or %s",
+                       fmt_count(n, budget), fmt_duration(time, STEP_DEFAULT_BUDGET_WALL_NS));
     else if (budget)
-        v_record_field(s, at, row, "Window", (struct style){0}, "the next %s instructions",
-                       fmt_count(n, budget));
+        v_record_field(s, at, row, "Window", (struct style){0},
+                       "the next %s instructions of each thread, %s", fmt_count(n, budget), kept);
     else
-        v_record_field(s, at, row, "Window", (struct style){0}, "from now on, until it is stopped");
+        v_record_field(s, at, row, "Window", (struct style){0},
+                       "from now on, until it is stopped; %s", kept);
 }
 
 static void draw_buffer(struct record *r, struct surface *s, struct rect at, int row,
@@ -108,6 +113,8 @@ static void draw_buffer(struct record *r, struct surface *s, struct rect at, int
 /* Samples have the kernel's frames wherever it lets us see them (core/plan.c says why). */
 static const char *kernel_text(const struct record *r, const struct record_plan *plan)
 {
+    if (plan->recorder == PLAN_STEP)
+        return "";
     if (plan->recorder != PLAN_SAMPLE)
         return plan->kernel ? "kernel on" : "kernel off";
     bool allowed = r->m->caps && (r->m->caps->paranoid <= 1 || geteuid() == 0);
@@ -128,7 +135,7 @@ static void draw_recorder(struct record *r, struct surface *s, struct rect at, i
         snprintf(how, sizeof how, "timing %s   every branch", timings[plan->timing]);
     else if (plan->recorder == PLAN_STEP)
         snprintf(how, sizeof how,
-                 "every call of a window, slowed about 1000x meanwhile   time in instructions");
+                 "every call of the window, about 1000x slower meanwhile   time in instructions");
     else
         snprintf(how, sizeof how, "%s samples/s of %s, stacks by %s",
                  fmt_count(n, plan->freq_hz ? plan->freq_hz : PLAN_DEFAULT_FREQ_HZ),
@@ -177,7 +184,7 @@ void v_record_draw_plan(struct record *r, struct surface *s, struct rect at)
     draw_mode(s, at, 1, plan.mode);
     draw_trigger(r, s, at, 2, &setup);
     if (plan.recorder == PLAN_STEP)
-        draw_window(s, at, 3, &setup);
+        draw_window(s, at, 3, &setup, &plan);
     else
         draw_buffer(r, s, at, 3, &plan);
     draw_recorder(r, s, at, 4, &setup, &plan);
