@@ -13,7 +13,7 @@
 static const struct list_column snapshot_columns[] = {
     {"#", 3, 0, true, false, true},         {"TIME", 12, 2, false, false, true},
     {"TRIGGER", 20, 1, false, false, true}, {"TID", 7, 4, true, false, true},
-    {"SIZE", 6, 3, true, false, true},      {"SPAN", 10, 2, true, false, true},
+    {"SIZE", 6, 3, true, false, true},      {"SPAN", 12, 2, true, false, true},
     {"DECODE", 20, 0, false, true, true},
 };
 

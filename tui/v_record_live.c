@@ -114,10 +114,11 @@ static void draw_stepping(struct record *r, struct surface *s, struct rect at, i
     }
     uint64_t ms = rec->step_wall_ns / 1000000;
     v_record_field(s, at, row, "Stepping", warn,
-                   "thread %ld: %s instructions in %s, %s a second   S ends the window",
+                   "thread %ld: %s instructions in %s, %s a second   S %s",
                    (long)rec->step_tid, fmt_count(n, rec->step_instructions),
                    fmt_duration(took, rec->step_wall_ns),
-                   fmt_count_short(rate, ms ? rec->step_instructions * 1000 / ms : 0));
+                   fmt_count_short(rate, ms ? rec->step_instructions * 1000 / ms : 0),
+                   session_get_setup(r->session)->n_triggers ? "ends the window" : "keeps it");
 }
 
 static void draw_ring(struct record *r, struct surface *s, struct rect at, int row)
