@@ -56,10 +56,10 @@ void open_marks(struct open_context *c, const struct snapshot_dir *dir, const un
         bool ours = chosen(hits[i].snapshot, snapshots, nsnapshots);
         bool near = hits[i].time_ns >= from && hits[i].time_ns <= to;
         bool inside = hits[i].time_ns >= first_ns && hits[i].time_ns <= last_ns;
-        /* Single-stepping counts many hits of threads that it does not step, none of which shows here. */
-        bool elsewhere = c->instructions && !hits[i].snapshot &&
-                         !trace_builder_has_thread(b, hits[i].tid);
-        if (hits[i].time_ns && (inside || (ours && near)) && !elsewhere)
+        /* Of single-stepping: a thread has no hits while it is stepped, and the clock stands still while
+         * none is, so that hits of other calls have the time at which this one begins or ends. */
+        bool others = inside && !c->instructions;
+        if (hits[i].time_ns && (others || (ours && near)))
             put_mark(b, &hits[i]);
         else
             far += ours && hits[i].time_ns;

@@ -161,7 +161,6 @@ void trace_builder_set_info(struct trace_builder *b, const struct trace_info *in
 
 /* Adds a thread (or finds it); returns its index in the builder. */
 size_t trace_builder_thread(struct trace_builder *b, pid_t pid, pid_t tid);
-bool trace_builder_has_thread(const struct trace_builder *b, pid_t tid); /* of any process */
 void trace_builder_comm(struct trace_builder *b, size_t thread, const char *comm);
 void trace_builder_count_sample(struct trace_builder *b, size_t thread, int cpu);
 /* Where the thread runs from now on. */

@@ -139,14 +139,6 @@ size_t trace_builder_thread(struct trace_builder *b, pid_t pid, pid_t tid)
     return b->threads.len - 1;
 }
 
-bool trace_builder_has_thread(const struct trace_builder *b, pid_t tid)
-{
-    for (size_t i = 0; i < b->threads.len; i++)
-        if (b->threads.data[i]->info.tid == tid)
-            return true;
-    return false;
-}
-
 void trace_builder_comm(struct trace_builder *b, size_t thread, const char *comm)
 {
     struct thread_builder *t = b->threads.data[thread];
