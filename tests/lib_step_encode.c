@@ -27,9 +27,9 @@ const struct step_encoding step_encodings[] = {
     {.name = "chunked", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
                                     .ret_compression = true}, .chunk = 1000},
     {.name = "cut-head", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
-                                     .ret_compression = true, .psb_period = 512}, .cut_head = 777},
+                                     .ret_compression = true, .psb_period = 256}, .cut_head = 400},
     {.name = "overflow", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
-                                     .ret_compression = true}, .overflow_every = 501},
+                                     .ret_compression = true}, .overflow_every = 13},
     {.name = NULL},
 };
 

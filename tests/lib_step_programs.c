@@ -83,8 +83,12 @@ static const char library[] =
     "  if (!l) abort(); int (*f)(int) = (int (*)(int))dlsym(l, name); int r = f(leaf(x));\n"
     "  hole = (void *)((unsigned long)f & ~4095ul); dlclose(l); return r; }\n"
     "NI void occupy(void *at) { mmap(at, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0); }\n"
+    "#ifdef ONCE\n"
+    "NI int work(int x) { return use(\"./one.so\", \"first\", x); }\n"
+    "#else\n"
     "NI int work(int x) { int s = use(\"./one.so\", \"first\", x) + use(\"./two.so\", \"second\", x);\n"
     "  void *at = hole; occupy(at); s += use(\"./one.so\", \"first\", x); munmap(at, 4096); return s; }\n"
+    "#endif\n"
     STEP_MAIN("work(3)");
 #define MAKE_LIBRARIES                                                                             \
     "for l in 'one first 3 deep' 'two second 7 wide'; do set -- $l; echo \"int $4(int n) "         \
@@ -142,6 +146,8 @@ const struct step_program step_programs[] = {
     {.name = "dlopen", .source = library, .flags = "-O1 -g", .prepare = MAKE_LIBRARIES, .function = "work",
      .exercises = "enters dlopen; enters dlsym; enters dlclose; callback first; callback second; "
                   "recursion deep; address; moved one.so"},
+    {.name = "dlopen, one library", .source = library, .flags = "-O1 -g -DONCE", .prepare = MAKE_LIBRARIES,
+     .function = "work", .exercises = "enters dlopen; enters dlsym; callback first; enters dlclose"},
     {.name = "stripped", .source = calls, .flags = "-O1 -Wl,--export-dynamic-symbol=work",
      .prepare = "strip t", .function = "work", .exercises = "stripped; enters qsort; plt; syscalls 1"},
     {.name = "ls", .prepare = "mkdir d && touch d/a d/b d/cc && ln -s a d/l", .file = "/bin/ls",

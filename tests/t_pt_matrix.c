@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <intel-pt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,7 @@ static const struct row {
     {"libraries, old PLT", "cyc tsc long-tnt small-psb overflow"},
     {"static", "cyc tsc small-psb chunked cut-head overflow"},
     {"dlopen", "cyc mtc no-retcomp long-tnt small-psb chunked"},
+    {"dlopen, one library", "cyc mtc tsc small-psb per-cpu cut-head overflow"},
     {"stripped", "cyc tsc small-psb per-cpu overflow"},
     {"ls", "cyc mtc tsc small-psb per-cpu chunked cut-head overflow"},
     {"gzip", "cyc mtc long-tnt small-psb chunked cut-head overflow"},
@@ -75,7 +77,7 @@ static const struct row {
 };
 #define ROWS (sizeof matrix / sizeof *matrix)
 
-#define PROGRAMS_MIN  15
+#define PROGRAMS_MIN  16
 #define ENCODINGS_MIN 5 /* of a program */
 #define APPLIED_MIN   5 /* of an encoding */
 
@@ -105,6 +107,15 @@ static bool applies(const struct step_program *p, const struct step_encoding *e)
     return false;
 }
 
+/* Whatever is missing from the table for a reason of its own. Without packets of time between two PSB+ nobody
+ * knows which of two libraries at one address it was; the other thread of the recordings per CPU comes when
+ * they are gone. Short streams have no second PSB. */
+static bool makes_no_sense(const struct step_program *p, const struct step_encoding *e, const struct step_rec *r)
+{
+    bool replaced = strcmp(p->name, "dlopen") == 0;
+    return (replaced && (e->per_cpu || !e->packets.mtc)) || (e->cut_head && r->n_branches < 2000);
+}
+
 /* Every program is there in several encodings, every encoding for several programs. */
 static void the_table_is_full(void **state)
 {
@@ -127,6 +138,43 @@ static void the_table_is_full(void **state)
             fail_msg("%s is applied to %zu programs only", e->name, n);
         assert_non_null(rule_of(e->name));
     }
+}
+
+/* What an encoding is about is really there: by libipt's packet decoder. */
+static void check_packets(const struct step_rec *r, const struct step_encoding *e, const char *what)
+{
+    size_t len, seen[64] = {0}; /* by type */
+    uint8_t *bytes = step_rec_packets(r, e, &len);
+    struct pt_config config;
+    struct pt_packet p;
+    pt_config_init(&config);
+    config.begin = bytes;
+    config.end = bytes + len;
+    struct pt_packet_decoder *d = pt_pkt_alloc_decoder(&config);
+    assert_non_null(d);
+    for (int rc = pt_pkt_sync_forward(d); rc >= 0 && (rc = pt_pkt_next(d, &p, sizeof p)) > 0;)
+        seen[(unsigned)p.type % 64]++;
+    const struct {
+        const char *packet;
+        bool wanted;
+        enum pt_packet_type type;
+    } all[] = {
+        {"TSC", true, ppt_tsc},
+        {"MTC", e->packets.mtc, ppt_mtc},
+        {"CYC", e->packets.cyc, ppt_cyc},
+        {"OVF", e->overflow_every != 0, ppt_ovf},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].wanted != (seen[all[i].type] > 0))
+            fail_msg("%s: %zu %s packets", what, seen[all[i].type], all[i].packet);
+    if (!e->packets.long_tnt && seen[ppt_tnt_64])
+        fail_msg("%s: %zu long TNT packets", what, seen[ppt_tnt_64]);
+    if (e->packets.psb_period && !e->cut_head && len > 2 * e->packets.psb_period && seen[ppt_psb] < 2)
+        fail_msg("%s: one PSB in %zu bytes", what, len);
+    if (e->chunk && len <= e->chunk)
+        fail_msg("%s: one piece of %zu bytes", what, len);
+    pt_pkt_free_decoder(d);
+    free(bytes);
 }
 
 /* ---- comparing ---- */
@@ -190,6 +238,15 @@ static void against_mtui(struct subject *s, const struct rule *rule, const char 
     branches_free(&others);
 }
 
+/* A stripped libc: the code that a signal handler returns through has no name to know it by. */
+static bool handlers_return_unnamed(const struct trace *t)
+{
+    for (size_t i = 0; i < functions_count(trace_functions(t)); i++)
+        if (strcmp(functions_get(trace_functions(t), (fn_id)i)->raw, "__restore_rt") == 0)
+            return false;
+    return true;
+}
+
 static void against_frames(struct subject *s, const struct rule *rule, const char *path)
 {
     struct recording *rec;
@@ -197,15 +254,11 @@ static void against_frames(struct subject *s, const struct rule *rule, const cha
     struct err err;
     if (open_recording(&rec, path, &o, &err) < 0 || trace_check(rec->trace, &err) < 0)
         fail_msg("%s: %s", what(s, rule, ""), err.text);
-    s->sums->frames += frames_compare(s->frames, what(s, rule, "the stack pointers"), rec->trace, rule->span_ns);
+    if (strcmp(s->program->name, "signals") == 0 && handlers_return_unnamed(rec->trace))
+        print_message("[  SKIPPED ] spans of signals: this libc has no names for its own functions\n");
+    else
+        s->sums->frames += frames_compare(s->frames, what(s, rule, "the stack pointers"), rec->trace, rule->span_ns);
     recording_free(rec);
-}
-
-/* A stripped libc: the code that a signal handler returns through has no name to know it by. */
-static bool knows_its_frames(const struct subject *s)
-{
-    return strcmp(s->program->name, "signals") != 0 ||
-           program_shell("/", "nm %s %s | grep -q __restore_rt", "/lib/x86_64-linux-gnu/libc.so.6", "");
 }
 
 static void compare(struct subject *s, const struct step_encoding *e)
@@ -213,6 +266,7 @@ static void compare(struct subject *s, const struct step_encoding *e)
     const struct rule *rule = rule_of(e->name);
     char path[300];
     snprintf(path, sizeof path, "%s/%s.data", s->rec.dir, e->name);
+    check_packets(&s->rec, e, what(s, rule, ""));
     step_rec_encode(&s->rec, e, path);
     struct branches ours = branches_of_mtui(path, "--threads 1");
     against_perf(s, rule, path, &ours);
@@ -222,7 +276,7 @@ static void compare(struct subject *s, const struct step_encoding *e)
         s->sums->branches[LIBIPT] += ours.len;
     }
     against_mtui(s, rule, path, "--threads 7", &ours);
-    if (!rule->lossy && !e->per_cpu && knows_its_frames(s))
+    if (!rule->lossy && !e->per_cpu)
         against_frames(s, rule, path);
     branches_free(&ours);
     unlink(path);
@@ -243,7 +297,7 @@ static void branches_and_spans(void **state)
         s.frames = frames_new(&s.rec, s.symbols);
         step_facts_check(&s.rec, s.symbols, p->name, p->exercises);
         for (const struct step_encoding *e = step_encodings; e->name; e++)
-            if (all || applies(p, e))
+            if (applies(p, e) || (all && !makes_no_sense(p, e, &s.rec)))
                 compare(&s, e);
         sums.programs++;
         frames_free(s.frames);
