@@ -53,22 +53,36 @@ void walk_run_node(struct pt_walk *w, struct pt_node *n)
     run_node(w, n);
 }
 
+/* The node behind one that was only cut for length; NULL: memory is short. */
+static struct pt_node *node_behind(struct pt_walk *w, struct pt_node *n)
+{
+    if (!n->fall)
+        n->fall = walk_node_at(w, n->next);
+    return n->fall;
+}
+
+/* Direct branches may go in a circle, which no program leaves again and no trace tells of: so it is looked
+ * where they lead before anything of it counts as executed. NULL: nowhere, or memory is short. */
+static struct pt_node *silent_end(struct pt_walk *w)
+{
+    struct pt_node *n = w->cur;
+    for (unsigned i = 0; n && n->kind == PT_NODE_ON; i++)
+        n = i < WALK_SILENT_NODES ? node_behind(w, n) : NULL;
+    return n;
+}
+
 /* Over nodes that were only cut for length. */
 bool walk_run_on(struct pt_walk *w)
 {
-    for (unsigned i = 0; w->cur->kind == PT_NODE_ON; i++) {
-        struct pt_node *n = w->cur;
-        if (i == WALK_SILENT_NODES) {
-            walk_mismatch(w);
-            return false;
-        }
-        walk_run_node(w, n);
-        if (!n->fall)
-            n->fall = walk_node_at(w, n->next);
-        if (!n->fall)
-            return false;
-        w->cur = n->fall;
-    }
+    if (w->cur->kind != PT_NODE_ON)
+        return true;
+    struct pt_node *end = silent_end(w);
+    if (!end && w->state == WALK_ON)
+        walk_mismatch(w);
+    if (!end)
+        return false;
+    for (; w->cur != end; w->cur = w->cur->fall)
+        walk_run_node(w, w->cur);
     return true;
 }
 
@@ -150,22 +164,23 @@ void walk_take_bits(struct pt_walk *w)
 
 /* ---- to an address in the middle of a node ---- */
 
-/* The instruction at ip was reached and not executed. False: the code does not lead there. */
+/* The instruction at ip was reached and not executed. False: the code does not lead there, and nothing of it
+ * counts as executed. */
 bool walk_to(struct pt_walk *w, uint64_t ip)
 {
-    for (unsigned i = 0; i < WALK_SILENT_NODES; i++) {
-        struct pt_node *n = w->cur;
-        int steps = pt_node_steps_to(n, ip);
-        if (steps >= 0) {
-            walk_take_steps(w, n, (uint32_t)steps);
-            w->insns += steps ? n->steps[steps - 1].insns : 0;
-            return true;
-        }
-        if (n->kind != PT_NODE_ON)
+    struct pt_node *n = w->cur;
+    int steps = pt_node_steps_to(n, ip);
+    for (unsigned i = 0; steps < 0 && n->kind == PT_NODE_ON && i < WALK_SILENT_NODES; i++) {
+        n = node_behind(w, n);
+        if (!n)
             return false;
-        walk_run_node(w, n);
-        if (!follow(w, &n->fall, n->next))
-            return false;
+        steps = pt_node_steps_to(n, ip);
     }
-    return false;
+    if (steps < 0)
+        return false;
+    for (; w->cur != n; w->cur = w->cur->fall)
+        walk_run_node(w, w->cur);
+    walk_take_steps(w, n, (uint32_t)steps);
+    w->insns += steps ? n->steps[steps - 1].insns : 0;
+    return true;
 }

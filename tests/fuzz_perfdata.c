@@ -66,6 +66,8 @@ static void note_maps(struct map_history *h, const struct addrspaces *as, const 
 {
     struct map_state maps = {0};
     size_t n;
+    if (r->pid < 0)
+        return;
     const struct addrspace_map *now = addrspaces_maps(as, r->pid, &n);
     if (map_history_note(h, r->pid, r->time_ns, addrspaces_generation(as, r->pid), now, n) < 0 ||
         map_history_at(h, r->pid, r->time_ns, &maps) < 0 || maps.len != n)

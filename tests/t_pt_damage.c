@@ -16,6 +16,7 @@
 #include "decode/pt_packet.h"
 #include "decode/pt_stack.h"
 #include "decode/pt_walk.h"
+#include "lib_packets.h"
 #include "lib_step.h"
 #include "lib_step_programs.h"
 
@@ -207,6 +208,45 @@ static void thousands_of_corruptions(void **state)
     assert_true(lost > 0);
 }
 
+/* Code that calls itself for ever, and one that jumps in a circle: nothing of it is invented. */
+static size_t read_circle(void *arg, uint64_t ip, uint8_t *out, size_t n)
+{
+    static const uint8_t circle[] = {0xe8, 0xfb, 0xff, 0xff, 0xff, 0xeb, 0xfe}; /* call 1000; jmp 1005 */
+    (void)arg;
+    if (ip < 0x1000 || ip - 0x1000 >= sizeof circle)
+        return 0;
+    n = n < sizeof circle - (ip - 0x1000) ? n : (size_t)(sizeof circle - (ip - 0x1000));
+    memcpy(out, circle + (ip - 0x1000), n);
+    return n;
+}
+
+static void circles_of_direct_branches(void **state)
+{
+    struct packets p = {0};
+    (void)state;
+    packets_psb(&p, 0x1000, 1000);
+    for (unsigned i = 0; i < 100; i++) {
+        packets_tnt(&p, "T");
+        packets_ip(&p, PACKET_TIP, 0x1000 + 5 * (i & 1));
+        packets_ip(&p, PACKET_FUP, 0x2000);
+        packets_ip(&p, PACKET_TIP, 0x1005);
+    }
+    struct bench x = {.functions = functions_new()};
+    struct pt_code code = {read_circle, function_at, &x};
+    struct pt_walk_sinks sinks = {.events = on_events, .loss = on_loss, .arg = &x};
+    struct pt_nodes *nodes = pt_nodes_new(&code);
+    struct pt_walk *w = pt_walk_new(nodes, &ns_clock, &sinks);
+    x.b = trace_builder_new(x.functions);
+    x.stack = pt_stack_new(x.b, trace_builder_thread(x.b, 1, 1), x.functions);
+    pt_walk_run(w, p.bytes, 0, p.len, p.len, false);
+    assert_int_equal(pt_walk_bytes(w) + x.lost, p.len);
+    assert_true(x.events < 5000); /* a call or two a packet, not thousands */
+    pt_stack_free(x.stack);
+    trace_builder_free(x.b);
+    pt_walk_free(w);
+    pt_nodes_free(nodes);
+}
+
 int main(void)
 {
     if (getuid() != 0) {
@@ -217,6 +257,7 @@ int main(void)
         cmocka_unit_test(pieces_are_the_whole),
         cmocka_unit_test(cut_at_every_byte),
         cmocka_unit_test(thousands_of_corruptions),
+        cmocka_unit_test(circles_of_direct_branches),
     };
     return cmocka_run_group_tests(tests, record_calls, forget);
 }
