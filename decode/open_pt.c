@@ -17,6 +17,7 @@ struct thread {
     size_t index; /* in the builder */
     int cpu;
     uint64_t insns; /* executed, where these are the time */
+    uint64_t last_ns; /* of its last event */
     const struct pt_stream *stream;
     struct pt_stack *stack;
 };
@@ -98,6 +99,23 @@ static const struct flow_event *shift(struct decoder *d, const struct thread *t,
     return d->shifted.data;
 }
 
+/* Nothing that was open in a program goes on in the one that replaces it. */
+static int put_events(struct decoder *d, struct thread *t, const struct flow_event *events, size_t n)
+{
+    size_t from = 0;
+    int rc = 0;
+    for (size_t i = 0; i < n && d->source.execs.len && rc == 0; i++) {
+        if (events[i].kind == PT_EVENT_BEGIN &&
+            pt_source_exec_between(&d->source, pt_source_process(&d->source, t->tid), t->last_ns, events[i].time)) {
+            rc = pt_stack_events(t->stack, events + from, i - from);
+            pt_stack_reset(t->stack);
+            from = i;
+        }
+        t->last_ns = events[i].time;
+    }
+    return rc < 0 ? rc : pt_stack_events(t->stack, events + from, n - from);
+}
+
 static int on_run(void *arg, const struct pt_run *run)
 {
     struct decoder *d = arg;
@@ -110,7 +128,7 @@ static int on_run(void *arg, const struct pt_run *run)
     note_cpu(d, t, run);
     if (!pt_clock_has_time(&d->source.clock) && (events = shift(d, t, run)) == NULL)
         return MTUI_E_NOMEM;
-    return pt_stack_events(t->stack, events, run->n);
+    return put_events(d, t, events, run->n);
 }
 
 /* ---- what is still to be decoded ---- */

@@ -26,6 +26,30 @@ static bool note_hole(struct pt_source *s, const struct perf_record *rec)
     return vec_try_push(&s->holes, h);
 }
 
+static bool note_exec(struct pt_source *s, const struct perf_record *rec)
+{
+    if (rec->kind != PERF_REC_COMM || !rec->u.comm.exec || !rec->has_time)
+        return true;
+    struct pt_exec e = {rec->time_ns, rec->u.comm.pid};
+    return vec_try_push(&s->execs, e);
+}
+
+bool pt_source_exec_between(const struct pt_source *s, pid_t pid, uint64_t after_ns, uint64_t until_ns)
+{
+    size_t lo = 0, hi = s->execs.len;
+    while (lo < hi) { /* the first after that time */
+        size_t mid = lo + (hi - lo) / 2;
+        if (s->execs.data[mid].time_ns <= after_ns)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; lo < s->execs.len && s->execs.data[lo].time_ns <= until_ns; lo++)
+        if (s->execs.data[lo].pid == pid)
+            return true;
+    return false;
+}
+
 /* Some perf files tell the relation of the clocks only by this record. */
 static void take_time_conv(struct pt_source *s, const struct perf_record *rec)
 {
@@ -54,7 +78,8 @@ static int read_records(struct pt_source *s, struct perf_file *f, struct err *er
                                                 : -1;
         if (note_captures(s, rec.time_ns, &captures) < 0 ||
             (pid > 0 && code_image_note(s->image, pid, rec.has_time ? rec.time_ns : 0) < 0) ||
-            pt_switches_apply(s->switches, &rec) < 0 || !note_hole(s, &rec))
+            pt_switches_apply(s->switches, &rec) < 0 || !note_hole(s, &rec) ||
+            !note_exec(s, &rec))
             return err_set(err, MTUI_E_NOMEM, "not enough memory for the mappings");
     }
     return rc < 0 ? rc : pt_streams_finish(s->streams, err);
@@ -119,6 +144,7 @@ void pt_source_close(struct pt_source *s)
     symbolizer_free(s->symbols);
     addrspaces_free(s->as);
     vec_free(&s->holes);
+    vec_free(&s->execs);
     *s = (struct pt_source){0};
 }
 

@@ -16,6 +16,12 @@ struct pt_hole {
     pid_t tid; /* −1: not known */
 };
 
+/* Another program runs in a process from then on. */
+struct pt_exec {
+    uint64_t time_ns;
+    pid_t pid;
+};
+
 struct pt_source {
     const struct open_context *context;
     struct addrspaces *as;
@@ -26,6 +32,7 @@ struct pt_source {
     struct pt_clock clock;
     struct pt_clock time_conv; /* of a TIME_CONV record: its relation to perf's clock; time_mult 0: none */
     VEC(struct pt_hole) holes;
+    VEC(struct pt_exec) execs; /* in the order of time */
 };
 
 /* Reads f from its beginning. MTUI_E_FORMAT: what is needed for decoding is missing, the sentence says
@@ -35,6 +42,8 @@ void pt_source_close(struct pt_source *s);
 
 /* The thread whose code a stream tells of at a time; −1: not known. */
 pid_t pt_source_thread(const struct pt_source *s, const struct pt_stream *stream, uint64_t time_ns);
+/* True when another program began in the process after one time and not after another. */
+bool pt_source_exec_between(const struct pt_source *s, pid_t pid, uint64_t after_ns, uint64_t until_ns);
 /* The process of a thread (the thread itself when that is not known). */
 pid_t pt_source_process(const struct pt_source *s, pid_t tid);
 
