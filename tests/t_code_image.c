@@ -323,7 +323,7 @@ static void map_with_id(struct scene *s, const char *path, const char *id, uint6
  * right one. */
 static void build_ids(void **state)
 {
-    char *cache = xasprintf("%s/debug", dir), *cached = xasprintf("%s/debug/.build-id/22/%s/elf", dir, ID_TWO + 2);
+    char *cache = xasprintf("%s/debug", dir), *cached = xasprintf("%s/debug/.build-id/22/%s/elf", dir, &ID_TWO[2]);
     struct symbolizer_options o = {.build_id_dir = cache};
     const char *why;
     (void)state;
@@ -340,7 +340,7 @@ static void build_ids(void **state)
     assert_non_null(strstr(why, "111111111111"));
     assert_non_null(strstr(why, "222222222222"));
     leave(&s);
-    assert_true(program_shell(dir, "mkdir -p debug/.build-id/22/%s && cp two.so %s", ID_TWO + 2, cached));
+    assert_true(program_shell(dir, "mkdir -p debug/.build-id/22/%s && cp two.so %s", &ID_TWO[2], cached));
     s = scene(NULL, &o);
     map_with_id(&s, one, ID_TWO, 200);
     expect(&s, 7, 200, 0, cached);
