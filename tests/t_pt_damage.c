@@ -231,7 +231,7 @@ static void circles_of_direct_branches(void **state)
         packets_ip(&p, PACKET_FUP, 0x2000);
         packets_ip(&p, PACKET_TIP, 0x1005);
     }
-    struct bench x = {.functions = functions_new()};
+    struct bench x = {.functions = functions_new(), .len = p.len};
     struct pt_code code = {read_circle, function_at, &x};
     struct pt_walk_sinks sinks = {.events = on_events, .loss = on_loss, .arg = &x};
     struct pt_nodes *nodes = pt_nodes_new(&code);
