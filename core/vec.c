@@ -25,3 +25,11 @@ bool vec_try_grow_(void **data, size_t *cap, size_t elem)
     *cap = bigger;
     return true;
 }
+
+bool vec_try_reserve_(void **data, size_t *cap, size_t len, size_t n, size_t elem)
+{
+    while (*cap - len < n)
+        if (!vec_try_grow_(data, cap, elem))
+            return false;
+    return true;
+}

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #define VEC(type)                                                                                  \
     struct {                                                                                       \
@@ -27,6 +28,13 @@
          ? ((v)->data[(v)->len++] = (value), true)                                                 \
          : false)
 
+/* Appends n elements; false, with nothing changed, when memory is short. */
+#define vec_try_append(v, values, n)                                                               \
+    (vec_try_reserve_((void **)&(v)->data, &(v)->cap, (v)->len, (n), sizeof *(v)->data)            \
+         ? ((n) ? (void)memcpy((v)->data + (v)->len, (values), (n) * sizeof *(v)->data) : (void)0, \
+            (v)->len += (n), true)                                                                 \
+         : false)
+
 #define vec_remove(v, i)                                                                           \
     do {                                                                                           \
         size_t vec_i_ = (i);                                                                       \
@@ -44,5 +52,6 @@
 
 void *vec_grow_(void *data, size_t *cap, size_t elem);
 bool vec_try_grow_(void **data, size_t *cap, size_t elem);
+bool vec_try_reserve_(void **data, size_t *cap, size_t len, size_t n, size_t elem);
 
 #endif

@@ -9,7 +9,7 @@
 #include "decode/pt_runs.h"
 #include "decode/pt_stack.h"
 
-#define PIECE_BYTES ((size_t)256 << 10)
+#define PIECE_BYTES ((size_t)64 << 10)
 
 /* A thread of the trace, and its stack. */
 struct thread {

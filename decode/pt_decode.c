@@ -57,8 +57,8 @@ static void on_events(void *arg, const struct flow_event *events, size_t n)
         w->run->sink->events(w->run->sink->arg, events, n);
         return;
     }
-    for (size_t i = 0; i < n && !o->no_memory; i++)
-        o->no_memory = !vec_try_push(&o->events, events[i]);
+    if (!vec_try_append(&o->events, events, n))
+        o->no_memory = true;
 }
 
 static void on_branch(void *arg, const struct pt_branch *b)

@@ -110,11 +110,10 @@ static int keep(struct pt_runs *r, pid_t tid, const struct flow_event *events, s
     run.serial = r->serial++;
     run.tid = tid;
     run.stream = r->piece->stream;
-    for (size_t i = 0; i < n; i++)
-        if (!vec_try_push(&run.events, events[i])) {
-            vec_free(&run.events);
-            return MTUI_E_NOMEM;
-        }
+    if (!vec_try_append(&run.events, events, n)) {
+        vec_free(&run.events);
+        return MTUI_E_NOMEM;
+    }
     vec_push(&r->waiting, run);
     return 0;
 }
