@@ -8,47 +8,63 @@
 #include "decode/nesting.h"
 #include "decode/trace_builder_priv.h"
 
-/* The spans in the order of calls, with their stretches. */
-struct reader {
-    const struct thread_builder *t;
-    size_t stretch, wraps;
-    uint64_t left; /* of the stretch */
+/* Spans that lie one behind the other in a chunk and belong to one stretch. */
+struct run {
+    const struct span *spans;
+    size_t n;
     uint16_t floor;
-    struct nesting *nesting; /* NULL: not asked */
+    bool begins; /* it is the first of its stretch */
 };
 
-/* Frames found around others come after them, but were open all the time, the last one outermost. */
-static void open_wraps(struct reader *r)
+/* The spans of a thread in the order of calls, run by run. */
+struct reader {
+    const struct thread_builder *t;
+    const struct span_chunk *chunk;
+    size_t at;      /* in the chunk */
+    size_t stretch; /* the next one */
+    uint64_t left;  /* of the present one */
+    uint16_t floor;
+};
+
+static struct reader reader_start(const struct thread_builder *t)
 {
-    size_t n = (uint16_t)-r->floor;
-    nesting_leave(r->nesting, 0);
-    r->wraps += n;
-    for (size_t d = 0; d < n; d++)
-        nesting_enter(r->nesting, d, r->t->wraps.data[r->wraps - 1 - d]);
+    return (struct reader){.t = t, .chunk = t->first};
 }
 
-static uint16_t true_depth(struct reader *r, const struct span *s)
+/* False at the end. A run never goes over the end of a chunk. */
+static bool reader_next(struct reader *r, struct run *out)
 {
+    const struct thread_builder *t = r->t;
+    while (r->chunk && r->at == r->chunk->used) {
+        r->chunk = r->chunk->next;
+        r->at = 0;
+    }
+    if (!r->chunk)
+        return false;
+    *out = (struct run){.spans = r->chunk->spans + r->at};
     while (!r->left) {
-        const struct thread_builder *t = r->t;
-        const struct stretch *st =
-            r->stretch < t->stretches.len ? &t->stretches.data[r->stretch] : &t->now;
+        const struct stretch *st = r->stretch < t->stretches.len ? &t->stretches.data[r->stretch] : &t->now;
         r->stretch++;
         r->left = st->spans;
         r->floor = st->floor;
-        if (r->nesting)
-            open_wraps(r);
+        out->begins = true;
     }
-    r->left--;
-    return (uint16_t)(s->depth - r->floor);
+    out->n = r->chunk->used - r->at;
+    if (out->n > r->left)
+        out->n = (size_t)r->left;
+    out->floor = r->floor;
+    r->at += out->n;
+    r->left -= out->n;
+    return true;
 }
 
 static void count_rows(const struct thread_builder *t, size_t *rows)
 {
-    struct reader r = {.t = t};
-    for (const struct span_chunk *c = t->first; c; c = c->next)
-        for (size_t i = 0; i < c->used; i++)
-            rows[true_depth(&r, &c->spans[i])]++;
+    struct reader r = reader_start(t);
+    struct run run;
+    while (reader_next(&r, &run))
+        for (size_t i = 0; i < run.n; i++)
+            rows[(uint16_t)(run.spans[i].depth - run.floor)]++;
 }
 
 /* The next frame that is still open, as a span: they lie in the chunks in the order of the stack. */
@@ -65,6 +81,7 @@ struct rows {
     size_t *first, *next; /* a row: its first place, the one to fill next */
     uint64_t *nested;
     struct nesting nesting;
+    size_t wraps; /* of the builder's, used up */
 };
 
 static int rows_init(struct rows *r, const struct thread_builder *t, size_t nfn, size_t depths)
@@ -82,14 +99,58 @@ static int rows_init(struct rows *r, const struct thread_builder *t, size_t nfn,
     return MTUI_E_NOMEM;
 }
 
-static struct span *put(struct rows *r, const struct span *s, uint16_t depth)
+/* Frames found around others come after them, but were open all the time, the last one outermost. */
+static void open_wraps(struct rows *r, const struct thread_builder *t, size_t n)
 {
-    size_t at = r->next[depth]++;
-    if (nesting_enter(&r->nesting, depth, s->fn))
-        r->nested[at / 64] |= (uint64_t)1 << at % 64;
-    r->spans[at] = *s;
-    r->spans[at].depth = depth;
-    return &r->spans[at];
+    nesting_leave(&r->nesting, 0);
+    r->wraps += n;
+    for (size_t d = 0; d < n; d++)
+        nesting_enter(&r->nesting, d, t->wraps.data[r->wraps - 1 - d]);
+}
+
+static void put_run(struct rows *r, const struct run *run)
+{
+    struct nesting nesting = r->nesting; /* what is written to below does not alias a local one */
+    struct span *spans = r->spans;
+    uint64_t *nested = r->nested;
+    size_t *next = r->next;
+    for (size_t i = 0; i < run->n; i++) {
+        struct span s = run->spans[i];
+        s.depth = (uint16_t)(s.depth - run->floor);
+        size_t at = next[s.depth]++;
+        spans[at] = s;
+        if (nesting_enter(&nesting, s.depth, s.fn))
+            nested[at / 64] |= (uint64_t)1 << at % 64;
+    }
+    r->nesting = nesting;
+}
+
+/* The spans of the run, ending at the open ones among them: those end at the thread's last time. */
+static void sort_run(struct rows *r, const struct thread_builder *t, struct run run, const struct span **open,
+                     size_t *open_at)
+{
+    const struct span *end = run.spans + run.n;
+    while (*open && *open >= run.spans && *open < end) {
+        run.n = (size_t)(*open - run.spans) + 1;
+        put_run(r, &run);
+        struct span *s = &r->spans[r->next[(uint16_t)((*open)->depth - run.floor)] - 1];
+        s->end_ns = t->now_ns;
+        s->flags |= SPAN_INFERRED_END;
+        run.spans = *open + 1;
+        *open = next_open(t, open_at);
+    }
+    run.n = (size_t)(end - run.spans);
+    put_run(r, &run);
+}
+
+static void free_chunks(struct thread_builder *t, const struct span_chunk *until)
+{
+    while (t->first != until) {
+        struct span_chunk *c = t->first;
+        t->first = c->next;
+        if (!t->borrowed)
+            large_free(c, c->cap + 1, sizeof(struct span));
+    }
 }
 
 /* From the order of calls into rows; what is open ends at the thread's last time. Frees the chunks as it
@@ -109,23 +170,17 @@ static int sort_into_rows(struct thread_builder *t, size_t nfn, struct track *k)
         rows.first[d + 1] = rows.first[d] + rows.next[d];
         rows.next[d] = rows.first[d];
     }
-    struct reader r = {.t = t, .nesting = &rows.nesting};
-    size_t at = 0;
-    const struct span *open = next_open(t, &at);
-    for (struct span_chunk *c = t->first, *rest; c; c = rest) {
-        for (size_t i = 0; i < c->used; i++) {
-            uint16_t depth = true_depth(&r, &c->spans[i]);
-            struct span *to = put(&rows, &c->spans[i], depth);
-            if (&c->spans[i] == open) {
-                to->end_ns = t->now_ns;
-                to->flags |= SPAN_INFERRED_END;
-                open = next_open(t, &at);
-            }
-        }
-        t->first = rest = c->next;
-        if (!t->borrowed)
-            large_free(c, c->cap + 1, sizeof(struct span));
+    struct reader r = reader_start(t);
+    struct run run;
+    size_t open_at = 0;
+    const struct span *open = next_open(t, &open_at);
+    while (reader_next(&r, &run)) {
+        free_chunks(t, r.chunk);
+        if (run.begins)
+            open_wraps(&rows, t, (uint16_t)-run.floor);
+        sort_run(&rows, t, run, &open, &open_at);
     }
+    free_chunks(t, NULL);
     t->last = NULL;
     t->rows = depths;
     nesting_free(&rows.nesting);
