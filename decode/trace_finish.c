@@ -58,13 +58,18 @@ static bool reader_next(struct reader *r, struct run *out)
     return true;
 }
 
-static void count_rows(const struct thread_builder *t, size_t *rows)
+/* Of a row: the place to fill next (while counting: the spans so far); up to which one there is memory. */
+struct cursor {
+    size_t next, backed;
+};
+
+static void count_rows(const struct thread_builder *t, struct cursor *rows)
 {
     struct reader r = reader_start(t);
     struct run run;
     while (reader_next(&r, &run))
         for (size_t i = 0; i < run.n; i++)
-            rows[(uint16_t)(run.spans[i].depth - run.floor)]++;
+            rows[(uint16_t)(run.spans[i].depth - run.floor)].next++;
 }
 
 /* The next frame that is still open, as a span: they lie in the chunks in the order of the stack. */
@@ -78,7 +83,9 @@ static const struct span *next_open(const struct thread_builder *t, size_t *at)
 /* What rows are made into. */
 struct rows {
     struct span *spans;
-    size_t *first, *next; /* a row: its first place, the one to fill next */
+    struct large_heir memory; /* of spans: the chunks' */
+    size_t *first; /* a row: its first place */
+    struct cursor *cursors;
     uint64_t *nested;
     struct nesting nesting;
     size_t wraps; /* of the builder's, used up */
@@ -87,13 +94,13 @@ struct rows {
 static int rows_init(struct rows *r, const struct thread_builder *t, size_t nfn, size_t depths)
 {
     *r = (struct rows){.first = malloc((depths + 1) * sizeof *r->first),
-                       .next = calloc(depths, sizeof *r->next),
+                       .cursors = calloc(depths, sizeof *r->cursors),
                        .nested = calloc((size_t)t->info.spans / 64 + 1, sizeof *r->nested),
                        .spans = large_alloc((size_t)t->info.spans, sizeof *r->spans)};
-    if (r->first && r->next && r->nested && r->spans && nesting_init(&r->nesting, nfn, depths) == 0)
+    if (r->first && r->cursors && r->nested && r->spans && nesting_init(&r->nesting, nfn, depths) == 0)
         return 0;
     free(r->first);
-    free(r->next);
+    free(r->cursors);
     free(r->nested);
     large_free(r->spans, (size_t)t->info.spans, sizeof *r->spans);
     return MTUI_E_NOMEM;
@@ -113,11 +120,14 @@ static void put_run(struct rows *r, const struct run *run)
     struct nesting nesting = r->nesting; /* what is written to below does not alias a local one */
     struct span *spans = r->spans;
     uint64_t *nested = r->nested;
-    size_t *next = r->next;
+    struct cursor *cursors = r->cursors;
     for (size_t i = 0; i < run->n; i++) {
         struct span s = run->spans[i];
         s.depth = (uint16_t)(s.depth - run->floor);
-        size_t at = next[s.depth]++;
+        struct cursor *c = &cursors[s.depth];
+        if (c->next >= c->backed)
+            c->backed = large_heir_need(&r->memory, c->next * sizeof s, (c->next + 1) * sizeof s) / sizeof s;
+        size_t at = c->next++;
         spans[at] = s;
         if (nesting_enter(&nesting, s.depth, s.fn))
             nested[at / 64] |= (uint64_t)1 << at % 64;
@@ -133,7 +143,7 @@ static void sort_run(struct rows *r, const struct thread_builder *t, struct run 
     while (*open && *open >= run.spans && *open < end) {
         run.n = (size_t)(*open - run.spans) + 1;
         put_run(r, &run);
-        struct span *s = &r->spans[r->next[(uint16_t)((*open)->depth - run.floor)] - 1];
+        struct span *s = &r->spans[r->cursors[(uint16_t)((*open)->depth - run.floor)].next - 1];
         s->end_ns = t->now_ns;
         s->flags |= SPAN_INFERRED_END;
         run.spans = *open + 1;
@@ -143,13 +153,13 @@ static void sort_run(struct rows *r, const struct thread_builder *t, struct run 
     put_run(r, &run);
 }
 
-static void free_chunks(struct thread_builder *t, const struct span_chunk *until)
+static void free_chunks(struct thread_builder *t, struct large_heir *heir, const struct span_chunk *until)
 {
     while (t->first != until) {
         struct span_chunk *c = t->first;
         t->first = c->next;
         if (!t->borrowed)
-            large_free(c, c->cap + 1, sizeof(struct span));
+            large_heir_give(heir, c, c->cap + 1, sizeof(struct span));
     }
 }
 
@@ -164,27 +174,30 @@ static int sort_into_rows(struct thread_builder *t, size_t nfn, struct track *k)
         return 0;
     if (rows_init(&rows, t, nfn, depths) < 0)
         return MTUI_E_NOMEM;
-    count_rows(t, rows.next);
+    count_rows(t, rows.cursors);
     rows.first[0] = 0;
     for (size_t d = 0; d < depths; d++) {
-        rows.first[d + 1] = rows.first[d] + rows.next[d];
-        rows.next[d] = rows.first[d];
+        rows.first[d + 1] = rows.first[d] + rows.cursors[d].next;
+        rows.cursors[d].next = rows.first[d];
     }
+    if (!t->borrowed)
+        large_heir_init(&rows.memory, rows.spans, (size_t)t->info.spans, sizeof *rows.spans, depths);
     struct reader r = reader_start(t);
     struct run run;
     size_t open_at = 0;
     const struct span *open = next_open(t, &open_at);
     while (reader_next(&r, &run)) {
-        free_chunks(t, r.chunk);
+        free_chunks(t, &rows.memory, r.chunk);
         if (run.begins)
             open_wraps(&rows, t, (uint16_t)-run.floor);
         sort_run(&rows, t, run, &open, &open_at);
     }
-    free_chunks(t, NULL);
+    free_chunks(t, &rows.memory, NULL);
     t->last = NULL;
     t->rows = depths;
+    large_heir_end(&rows.memory);
     nesting_free(&rows.nesting);
-    free(rows.next);
+    free(rows.cursors);
     k->spans = rows.spans;
     k->nested = rows.nested;
     k->row_first = rows.first;
