@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/perf_writer.h"
 #include "core/step_insn.h"
 #include "core/vec.h"
@@ -54,17 +55,34 @@ static void free_stream(struct stream *s)
     vec_free(&s->ends);
 }
 
-static struct step_insn insn_at(const struct step_rec *r, uint64_t ip, uint64_t clock)
+/* Instructions that were decoded already: long recordings repeat few of them. */
+struct insn_cache {
+    struct {
+        const struct step_code_map *map;
+        uint64_t ip;
+        struct step_insn insn;
+    } slots[1 << 14];
+};
+
+static struct step_insn insn_at(struct insn_cache *c, const struct step_rec *r, uint64_t ip, uint64_t clock)
 {
     const struct step_code_map *m = step_rec_map(r, ip, clock);
-    return m ? step_insn_decode(m->bytes + (ip - m->start), (size_t)(m->start + m->len - ip), ip)
-             : (struct step_insn){.kind = STEP_BAD};
+    size_t i = (size_t)(ip ^ ip >> 14) % (sizeof c->slots / sizeof *c->slots);
+    if (!m)
+        return (struct step_insn){.kind = STEP_BAD};
+    if (c->slots[i].map != m || c->slots[i].ip != ip) {
+        c->slots[i].map = m;
+        c->slots[i].ip = ip;
+        c->slots[i].insn = step_insn_decode(m->bytes + (ip - m->start), (size_t)(m->start + m->len - ip), ip);
+    }
+    return c->slots[i].insn;
 }
 
 /* Where the flow stands while it is told to an encoder. */
 struct teller {
     const struct step_rec *rec;
     const struct step_encoding *how;
+    struct insn_cache *cache;
     pt_encode *enc;
     uint64_t ip, clock, shift; /* shift: of the clock, for repetitions */
     unsigned conditionals;
@@ -82,7 +100,7 @@ static void go_to(struct teller *t, const struct step_branch *b)
 {
     uint64_t until = b->clock + t->shift;
     for (unsigned i = 0; t->ip != b->from; i++) {
-        struct step_insn insn = insn_at(t->rec, t->ip, b->clock);
+        struct step_insn insn = insn_at(t->cache, t->rec, t->ip, b->clock);
         if (i > 100000 || (insn.kind != STEP_PLAIN && insn.kind != STEP_CONDITIONAL))
             fail_msg("the truth does not go from %" PRIx64 " to %" PRIx64, t->ip, b->from);
         pt_encode_tick(t->enc, t->ip, t->clock);
@@ -105,7 +123,7 @@ static void tell(struct teller *t, const struct step_branch *b)
         return;
     }
     go_to(t, b);
-    struct step_insn insn = insn_at(t->rec, b->from, b->clock);
+    struct step_insn insn = insn_at(t->cache, t->rec, b->from, b->clock);
     if (strcmp(b->kind, "async") == 0)
         pt_encode_end_at(t->enc, b->from, t->clock);
     else if (strcmp(b->kind, "syscall") == 0)
@@ -138,7 +156,7 @@ static uint64_t length(const struct step_rec *r)
 
 static void encode_thread(const struct step_rec *r, const struct step_encoding *how, struct stream *s)
 {
-    struct teller t = {.rec = r, .how = how};
+    struct teller t = {.rec = r, .how = how, .cache = xcalloc(1, sizeof *t.cache)};
     t.enc = pt_encode_new(&how->packets, append, s);
     for (unsigned k = 0; k < (how->repeat ? how->repeat : 1); k++) {
         t.shift = k * length(r);
@@ -149,6 +167,7 @@ static void encode_thread(const struct step_rec *r, const struct step_encoding *
     pt_encode_flush(t.enc, t.clock);
     assert_int_equal(pt_encode_status(t.enc, NULL), 0);
     pt_encode_free(t.enc);
+    free(t.cache);
     if (how->cut_head)
         cut_head(s, how->cut_head);
 }
@@ -215,11 +234,14 @@ static void write_cpus(const struct step_rec *r, const struct step_encoding *e, 
                        struct perf_writer_id id)
 {
     struct stream streams[2] = {{0}};
+    struct insn_cache *cache = xcalloc(1, sizeof *cache);
     struct teller tellers[2] = {{.rec = r, .how = e}, {.rec = r, .how = e}};
     pid_t tid = r->branches[0].tid;
     uint64_t moving = 0; /* time that the moves have taken */
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2; k++) {
+        tellers[k].cache = cache;
         tellers[k].enc = pt_encode_new(&e->packets, append, &streams[k]);
+    }
     unsigned repeat = e->repeat ? e->repeat : 1;
     unsigned cpu = 0;
     for (unsigned round = 0; round < 2 * repeat; round++) {
@@ -252,6 +274,7 @@ static void write_cpus(const struct step_rec *r, const struct step_encoding *e, 
         write_stream(w, id, (uint32_t)k, &streams[k], e->chunk);
         free_stream(&streams[k]);
     }
+    free(cache);
 }
 
 void step_rec_encode(const struct step_rec *r, const struct step_encoding *e, const char *path)
