@@ -12,6 +12,7 @@
 struct call_tree {
     struct stack_tree *stacks;
     VEC(struct call_node) nodes;
+    VEC(stack_id) recent; /* per node: what it called last, STACK_EMPTY: nothing yet */
 };
 
 /* One thread on its way. */
@@ -45,6 +46,24 @@ static uint64_t length_of(const struct span *s)
     return s->end_ns - s->start_ns;
 }
 
+/* Most calls are of what was called there the last time. */
+static int find_stack(struct call_tree *tree, stack_id caller, fn_id fn, stack_id *id)
+{
+    if (caller != STACK_EMPTY) {
+        *id = tree->recent.data[caller];
+        if (*id != STACK_EMPTY && stack_tree_node(tree->stacks, *id).fn == fn)
+            return 0;
+    }
+    if (stack_tree_child(tree->stacks, caller, fn, id) < 0)
+        return MTUI_E_NOMEM;
+    if (*id == tree->nodes.len && (!vec_try_push(&tree->nodes, ((struct call_node){0})) ||
+                                   !vec_try_push(&tree->recent, STACK_EMPTY)))
+        return MTUI_E_NOMEM;
+    if (caller != STACK_EMPTY)
+        tree->recent.data[caller] = *id;
+    return 0;
+}
+
 static int enter(struct merge *m, const struct span *s)
 {
     struct call_tree *tree = m->tree;
@@ -52,9 +71,7 @@ static int enter(struct merge *m, const struct span *s)
     bool folded = m->o->fold && caller != STACK_EMPTY &&
                   stack_tree_node(tree->stacks, caller).fn == s->fn;
     if (!folded) {
-        if (stack_tree_child(tree->stacks, caller, s->fn, &id) < 0)
-            return MTUI_E_NOMEM;
-        if (id == tree->nodes.len && !vec_try_push(&tree->nodes, ((struct call_node){0})))
+        if (find_stack(tree, caller, s->fn, &id) < 0)
             return MTUI_E_NOMEM;
         struct call_node *n = &tree->nodes.data[id];
         n->calls++;
@@ -135,6 +152,7 @@ void call_tree_free(struct call_tree *tree)
         return;
     stack_tree_free(tree->stacks);
     vec_free(&tree->nodes);
+    vec_free(&tree->recent);
     free(tree);
 }
 

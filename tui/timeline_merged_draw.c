@@ -100,12 +100,12 @@ static void put_figures(struct timeline *tl, struct surface *s, struct rect *r,
     const struct trace_thread *th = trace_thread(tl->trace, 0);
     unsigned of_all = tl_permille(n->total_ns, th->last_ns - th->first_ns);
     unsigned of_total = tl_permille(n->self_ns, n->total_ns);
-    const char *about = trace_info(tl->trace)->sampled ? "~" : "";
+    const char *about = trace_info(tl->trace)->sampled ? "~" : "", *between = r->cols >= 96 ? "   " : "  ";
     snprintf(text, sizeof text,
-             "total %s%s (%u.%u %% of all)   self %s%s (%u.%u %%)   %s%s calls   %s%s each", about,
-             tl_duration(tl, total, n->total_ns), of_all / 10, of_all % 10, about,
-             tl_duration(tl, self, n->self_ns), of_total / 10, of_total % 10, about,
-             fmt_count(calls, n->calls), about, tl_duration(tl, mean, n->total_ns / n->calls));
+             "total %s%s (%u.%u %% of all)%sself %s%s (%u.%u %%)%s%s%s calls%s%s%s each", about,
+             tl_duration(tl, total, n->total_ns), of_all / 10, of_all % 10, between, about,
+             tl_duration(tl, self, n->self_ns), of_total / 10, of_total % 10, between, about,
+             fmt_count(calls, n->calls), between, about, tl_duration(tl, mean, n->total_ns / n->calls));
     put(s, r, text, ROLE_DEFAULT);
 }
 
