@@ -1,5 +1,5 @@
 /* Reading text of perf script: lines a second of CPU time, for branch lines and for call chains, parsing alone and
- * with the trace made of it.
+ * with the trace made of it; and, for a measure, how fast the ends of the same lines are found.
  *   bench_text [LINES, default 4000000] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "decode/perf_text.h"
+#include "decode/text_flow.h"
 #include "decode/text_log.h"
 
 static double now_s(void)
@@ -68,6 +69,55 @@ static void chain_line(char *out, size_t size, size_t i)
                  i % 65536, i % 40);
 }
 
+/* A program that calls two functions from a loop, four branches a round, twenty nanoseconds apart. */
+static void flow_line(char *out, size_t size, size_t i)
+{
+    static const char *const lines[] = {
+        "call                       401156 work(std::map<int, foo>&)+0x16 (/usr/bin/demo) =>           401120 "
+        "std::map<int, foo>::find(int const&)+0x0 (/usr/bin/demo)",
+        "jcc                        401128 std::map<int, foo>::find(int const&)+0x8 (/usr/bin/demo) =>           "
+        "401130 std::map<int, foo>::find(int const&)+0x10 (/usr/bin/demo)",
+        "return                     40113f std::map<int, foo>::find(int const&)+0x1f (/usr/bin/demo) =>           "
+        "40115b work(std::map<int, foo>&)+0x1b (/usr/bin/demo)",
+        "jmp                        401170 work(std::map<int, foo>&)+0x30 (/usr/bin/demo) =>           401150 "
+        "work(std::map<int, foo>&)+0x10 (/usr/bin/demo)"};
+    snprintf(out, size, "demo 30549/30549 [001] %zu.%09zu:   1    branches:uH:   %s\n", 174427 + i * 20 / 1000000000,
+             i * 20 % 1000000000, lines[i % 4]);
+}
+
+/* Into a trace: text whose time goes on, made in between and not counted. */
+static void run_flow(size_t lines)
+{
+    struct functions *f = functions_new();
+    struct trace_builder *b = trace_builder_new(f);
+    struct text_flow *t = text_flow_new(b, f);
+    struct perf_text *p = perf_text_new(text_flow_event, t);
+    char *block = malloc(10000 * 400 + 1);
+    double s = 0, ends = 0;
+    size_t found = 0;
+    for (size_t done = 0; done < lines; done += 10000) {
+        char *at = block;
+        for (size_t i = 0; i < 10000; i++, at += strlen(at))
+            flow_line(at, 400, done + i);
+        double start = now_s();
+        for (const char *nl = block; (nl = memchr(nl, '\n', (size_t)(at - nl))) != NULL; nl++)
+            found++;
+        double middle = now_s();
+        if (perf_text_feed(p, block, (size_t)(at - block)) < 0)
+            exit(1);
+        ends += middle - start;
+        s += now_s() - middle;
+    }
+    perf_text_end(p);
+    text_flow_end(t);
+    printf("  %8llu events, %.2f M lines/s (finding the ends of lines alone: %.0f M lines/s)",
+           (unsigned long long)perf_text_counts(p)->branches, (double)lines / s / 1e6, (double)found / ends / 1e6);
+    perf_text_free(p);
+    text_flow_free(t);
+    trace_builder_free(b);
+    free(block);
+}
+
 int main(int argc, char **argv)
 {
     size_t lines = argc > 1 ? strtoull(argv[1], NULL, 10) : 4000000;
@@ -75,6 +125,8 @@ int main(int argc, char **argv)
     uint64_t sum = 0;
     printf("branch lines, parsed:\n");
     run(count, &sum, branches, 5000, lines);
+    printf("\nbranch lines, into a trace:\n");
+    run_flow(lines);
     printf("\ncall chains, parsed:\n");
     run(count, &sum, chains, 10500, lines);
     printf("\ncall chains, into the log of samples:\n");
