@@ -1,5 +1,6 @@
 /* perf.data with Intel PT: its pieces are decoded, what they give goes onto the stacks of the threads. */
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -334,6 +335,50 @@ static void add_holes(struct decoder *d)
                   d->source.holes.len);
 }
 
+/* The build-id recorded for a file, in hex; empty: none. */
+static const char *build_id_of(const struct decoder *d, const char *path, char out[2 * 64 + 1])
+{
+    *out = '\0';
+    for (size_t i = 0; i < addrspaces_module_count(d->source.as) && !*out; i++) {
+        struct addrspace_module m = addrspaces_module(d->source.as, (uint32_t)i);
+        if (strcmp(m.path, path) == 0)
+            for (size_t k = 0; k < m.build_id_len && k < 64; k++)
+                snprintf(out + 2 * k, 3, "%02x", m.build_id[k]);
+    }
+    return out;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct missing *x = a, *y = b;
+    return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+/* What was not at hand, the costliest first, and what can be done about it. */
+static void note_missing_code(struct decoder *d)
+{
+    char lost[FMT_MAX], all[FMT_MAX], id[2 * 64 + 1];
+    bool files = false, kernel = false;
+    if (d->missing.len)
+        qsort(d->missing.data, d->missing.len, sizeof *d->missing.data, by_bytes);
+    for (size_t i = 0; i < d->missing.len; i++) {
+        const struct missing *m = &d->missing.data[i];
+        build_id_of(d, m->where, id);
+        files |= *m->where == '/' && m->where[1] != '/';
+        kernel |= strcmp(m->where, "the kernel") == 0;
+        open_note(d->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s places%s%s%s%s",
+                  m->where, fmt_size(lost, m->bytes), fmt_count(all, m->times), m->why ? ": " : "",
+                  m->why ? m->why : "", *id ? "; build-id " : "", id);
+    }
+    if (files)
+        open_note(d->c, "to decode the rest, copy those files from the machine that was recorded: below a "
+                        "directory, with the same paths (--symfs DIR), or into the build-id cache ~/.debug (perf "
+                        "buildid-cache -a FILE)");
+    if (kernel)
+        open_note(d->c, "code of the kernel is not decoded: record user space only (intel_pt//u) to spare the "
+                        "space it takes");
+}
+
 static void note_result(struct decoder *d)
 {
     char lost[FMT_MAX], all[FMT_MAX];
@@ -345,11 +390,7 @@ static void note_result(struct decoder *d)
         open_note(d->c, "%s of %s trace bytes told nothing, in %llu gaps",
                   fmt_size(lost, d->bytes_lost), fmt_size(all, bytes),
                   (unsigned long long)d->losses);
-    for (size_t i = 0; i < d->missing.len; i++)
-        open_note(d->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s places%s%s",
-                  d->missing.data[i].where, fmt_size(lost, d->missing.data[i].bytes),
-                  fmt_count(all, d->missing.data[i].times), d->missing.data[i].why ? ": " : "",
-                  d->missing.data[i].why ? d->missing.data[i].why : "");
+    note_missing_code(d);
     if (pt_runs_unknown(d->runs))
         open_note(d->c, "%s calls and returns are not shown: it is not known which thread ran then",
                   fmt_count(lost, pt_runs_unknown(d->runs)));

@@ -224,7 +224,7 @@ static void add_notes(struct reader *r)
                   fmt_count(n, info->skipped_records));
     for (size_t i = 0; i < perf_file_event_count(r->f); i++)
         switches |= perf_file_event(r->f, i)->context_switch;
-    if (!r->samples)
+    if (!r->samples || perf_file_info(r->f)->has_auxtrace) /* beside a hardware trace they are not shown */
         return;
     if (!r->any_chain)
         open_note(r->c, "no call chains were recorded, so a stack is one function deep: record with "

@@ -65,3 +65,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     branches(data, size);
     return 0;
 }
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    seeds_write(seeds_perftext);
+    return 0;
+}

@@ -240,6 +240,15 @@ void seeds_perftext(seed_fn *fn, void *arg)
          "ffffffff81a00000 entry_SYSCALL_64+0x0 ([kernel.kallsyms])\n"
          " 4711/4711  12345.678901290:   tr end  syscall      7f0000001010 main+0x20 (/bin/a b) =>                0 "
          "[unknown] ([unknown])\n"},
+        {"packets",
+         "p 1/2 [001] 0.000000100: 1 branches:uH:  call (x) 1010 a+0x10 (m) => 3000 c+0x0 (m)\n"
+         "p 1/2 [001] 0.000000110: 1 branches:uH:  tx abrt 3004 c+0x4 (m) => 1030 a.cold+0x3 (m)\n"
+         "p 1/2 [000] 0.000000120:  cbr:  cbr: 10 freq: 1000 MHz ( 50%) 0 [unknown] ([unknown])\n"
+         "p 1/2 [001] 0.000000130:  ptwrite:  IP: 0 payload: 0xdeadbeef 1010 a+0x10 (m)\n"
+         "p 1/2 [001] 0.000000140: 1 branches:uH:  hw int 1010 a+0x10 (m) => ffffffff81000000 e+0x0 ([kernel.kallsyms])\n"
+         "p 1/2 [001] 0.000000150: 1 branches:uH:  iret ffffffff81000040 e+0x40 ([kernel.kallsyms]) => 1010 a+0x10 (m)\n"
+         " instruction trace error type 1 time 0.000000160 cpu 1 pid -1 tid -1 ip 0 code 5: Failed\n"
+         "p 1/2 [-01] 0.000000170: 1 branches:uH:  jcc/miss/ 1040 a+0x40 (m) => 2000 b\n"},
         {"chains",
          "my prog  100/101  [001]  5.000001:     250000 cycles:u: \n"
          "\t    55550000111f work+0x1f (/bin/prog)\n\t    555500001200 main+0x20 (/bin/prog)\n"

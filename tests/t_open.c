@@ -549,6 +549,8 @@ static void refusals(void **state)
         assert_true(has_note(r, "the code of the kernel is not at hand"));
         assert_true(has_note(r, "the code of /lib64/ld-2.23.so is not at hand"));
         assert_true(has_note(r, "the code of /usr/bin/coreutils is not at hand"));
+        assert_true(has_note(r, "copy those files from the machine that was recorded"));
+        assert_false(has_note(r, "no call chains"));
         assert_false(has_note(r, "went backwards"));
         recording_free(r);
     }
