@@ -146,7 +146,7 @@ int export_folded(const struct export_job *j, struct err *err)
     const struct call_tree_options options = {
         .from_ns = j->from_ns, .to_ns = j->to_ns, .thread = j->thread};
     int rc = 0;
-    if (j->log) {
+    if (j->log && trace_info(j->trace)->sampled) { /* samples beside a hardware trace are not it */
         f.stacks = sample_log_stacks(j->log);
         rc = weigh_samples(&f);
     } else {

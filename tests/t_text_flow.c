@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "decode/export.h"
 #include "decode/open.h"
 #include "decode/text_branch.h"
 #include "tests/lib_perf.h"
@@ -409,6 +410,27 @@ static void functions_as_another_tool_found_them(void **state)
     recording_free(r);
 }
 
+/* Folded stacks of exact recordings weigh self time: all of them together are all that is inside of frames,
+ * which is the length of the outermost ones. */
+static void folded_stacks_are_the_time(void **state)
+{
+    (void)state;
+    struct recording *r = open_text(
+        AT("100") "tr strt" NOWHERE " => 1000 a+0x0 (m)\n" AT("110") "call 1010 a+0x10 (m) => 2000 b+0x0 (m)\n"
+        AT("140") "return 2008 b+0x8 (m) => 1015 a+0x15 (m)\n" AT("150") "jmp 1020 a+0x20 (m) => 1030 a+0x30 (m)\n"
+        "q 7/7 [002] 0.000000160: 1 cycles:u:\n\t1000 x+0x0 (m)\n\n");
+    struct export_options o = {.format = EXPORT_FOLDED};
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    assert_int_equal(export_write(f, r->trace, r->samples, &o, NULL), 0);
+    fclose(f);
+    assert_string_equal(text, "a 20\na;b 30\n");
+    free(text);
+    assert_true(has_note(r, "also holds 1 samples, which are not shown"));
+    recording_free(r);
+}
+
 static void a_decode_error_in_real_text(void **state)
 {
     (void)state;
@@ -462,6 +484,7 @@ int main(void)
         cmocka_unit_test(words_that_are_not_known),
         cmocka_unit_test(one_side_only),
         cmocka_unit_test(functions_as_another_tool_found_them),
+        cmocka_unit_test(folded_stacks_are_the_time),
         cmocka_unit_test(a_decode_error_in_real_text),
         cmocka_unit_test(sampled_text_is_sampled),
     };
