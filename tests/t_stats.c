@@ -237,7 +237,7 @@ static void many_calls(void **state)
         uint64_t r = 5 + kind, t = 0, sum = 0, buckets[STATS_BUCKETS] = {0};
         trace_builder_enter(b, th, 0, 1, 0);
         for (size_t i = 0; i < CALLS; i++) {
-            const uint64_t most[] = {100, 5000, 20 << (rnd(&r) % 14), (uint64_t)3 << (rnd(&r) % 34)};
+            const uint64_t most[] = {100, 5000, (uint64_t)20 << (rnd(&r) % 14), (uint64_t)3 << (rnd(&r) % 34)};
             d[i] = rnd(&r) % most[kind];
             sum += d[i];
             buckets[d[i] < 2 ? 0 : 63 - __builtin_clzll(d[i])]++;
