@@ -77,7 +77,10 @@ static struct recording *make(struct open_context *c, struct trace_builder *b,
                               const struct sample_log_account *a, bool exact)
 {
     struct recording *r = xcalloc(1, sizeof *r);
+    const char *partial = c->partial;
+    c->partial = partial ? partial : "decoding has not come to its end";
     int rc = open_finish_trace(c, b, a, exact, &r->trace, NULL);
+    c->partial = partial;
     if (rc == 0 && c->options->pyramid)
         rc = pyramid_new(&r->pyramid, r->trace, c->options->cancel, NULL);
     if (rc < 0) { /* short of memory, or cancelled: the decoder will see for itself */

@@ -14,6 +14,8 @@
 
 struct cmd_opening {
     struct model *m;
+    const struct trace *shown; /* the part that the model has from here, or NULL */
+    bool stopping;
     struct open_job *job; /* NULL: done */
     char what[64];
     int timer;
@@ -31,19 +33,27 @@ unsigned cmd_open_snapshot(const struct cli *c)
 static void cancel(void *arg)
 {
     struct cmd_opening *o = arg;
+    o->stopping = true;
     if (o->job)
-        open_job_cancel(o->job);
+        open_job_enough(o->job);
+}
+
+static void tell_progress(struct cmd_opening *o)
+{
+    struct model_loading loading = {.active = true, .cancel = cancel, .cancel_arg = o};
+    struct open_progress p = open_job_progress(o->job);
+    loading.percent = p.total ? (unsigned)(p.done * 100 / p.total) : 0;
+    loading.spans = p.spans;
+    loading.stopping = o->stopping;
+    loading.part = o->shown && o->m->trace == o->shown;
+    snprintf(loading.what, sizeof loading.what, "%.50s", o->what);
+    model_set_loading(o->m, &loading);
 }
 
 static void show_progress(void *arg)
 {
     struct cmd_opening *o = arg;
-    struct model_loading loading = {.active = true, .cancel = cancel, .cancel_arg = o};
-    struct open_progress p = open_job_progress(o->job);
-    loading.percent = p.total ? (unsigned)(p.done * 100 / p.total) : 0;
-    loading.spans = p.spans;
-    snprintf(loading.what, sizeof loading.what, "%.50s", o->what);
-    model_set_loading(o->m, &loading);
+    tell_progress(o);
     o->timer = loop_add_timer(o->m->loop, loop_now_ns(o->m->loop) + PROGRESS_NS, show_progress, o);
 }
 
@@ -71,11 +81,39 @@ static void label(const struct recording *r, char out[64], const char *what)
         snprintf(out, 64, "%s", what);
 }
 
+/* Into the timeline, the first time anew, then as more of the same. Whoever has gone on to another trace
+ * meanwhile is left alone. */
+static void show(struct cmd_opening *o, struct recording *r)
+{
+    char text[64];
+    if (!o->shown) {
+        label(r, text, o->what);
+        model_set_indexed_trace(o->m, r->trace, r->pyramid, text, release, r);
+    } else if (o->m->trace == o->shown) {
+        model_grow_trace(o->m, r->trace, r->pyramid, release, r);
+    } else {
+        recording_free(r);
+        return;
+    }
+    o->shown = r->trace;
+}
+
+static void part(void *arg, struct recording *r)
+{
+    struct cmd_opening *o = arg;
+    if (o->over) {
+        recording_free(r);
+        return;
+    }
+    o->m->loading.part = true; /* for those who are told of the trace */
+    show(o, r);
+    tell_progress(o);
+}
+
 static void done(void *arg, struct recording *r, const struct err *err)
 {
     struct cmd_opening *o = arg;
     struct model_loading loading = {.active = false};
-    char text[64];
     o->job = NULL;
     if (o->over) {
         recording_free(r);
@@ -89,10 +127,9 @@ static void done(void *arg, struct recording *r, const struct err *err)
         model_error(o->m, "%s", err->text);
         return;
     }
-    label(r, text, o->what);
     if (r->nnotes)
         model_warn(o->m, "%s", r->notes[0]);
-    model_set_indexed_trace(o->m, r->trace, r->pyramid, text, release, r);
+    show(o, r);
 }
 
 /* "-": keys come from the terminal, so what was standard input moves to another descriptor. */
@@ -131,6 +168,8 @@ int cmd_open_begin(struct cli *c, struct model *m, struct cmd_opening **out, str
         .libipt = c->decoder == CLI_DECODER_LIBIPT,
         .stdin_fd = o->stdin_fd,
         .pyramid = true,
+        .part = part,
+        .part_arg = o,
     };
     o->job = open_start(m->loop, c->path, &options, done, o);
     show_progress(o);
@@ -144,8 +183,10 @@ void cmd_open_end(struct cmd_opening *o)
         return;
     loop_remove(o->m->loop, o->timer);
     o->over = true;
-    if (o->job)
+    if (o->job) {
+        o->m->loading.active = false;
         open_job_cancel(o->job);
+    }
     while (o->job) /* a moment */
         loop_run_once(o->m->loop, -1);
     free_opening(o);

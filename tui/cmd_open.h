@@ -7,8 +7,8 @@
 
 struct cmd_opening;
 
-/* Begins to decode c->path in the background; the trace goes to the model when it is there. A path that
- * cannot be opened at all is an error. */
+/* Begins to decode c->path in the background; the trace goes to the model as far as it is
+ * there, and grows. A path that cannot be opened at all is an error. */
 int cmd_open_begin(struct cli *c, struct model *m, struct cmd_opening **out, struct err *err);
 /* The snapshot asked for, as decode/open.h takes it. */
 unsigned cmd_open_snapshot(const struct cli *c);

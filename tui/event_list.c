@@ -56,6 +56,14 @@ void event_list_goto(struct event_list *l, uint64_t t_ns, size_t n)
     event_list_fill(l, n);
 }
 
+void event_list_stand(struct event_list *l, uint64_t t_ns, size_t n)
+{
+    if (!l->before)
+        return;
+    events_seek(l->before, t_ns);
+    event_list_fill(l, n);
+}
+
 void event_list_move(struct event_list *l, long delta, size_t n)
 {
     if (!l->before || n == 0)

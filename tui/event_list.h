@@ -21,6 +21,8 @@ void event_list_free(struct event_list *l);
 void event_list_fill(struct event_list *l, size_t n);
 
 /* Goes to the first event at or behind t and chooses it, a third down the screen. */
+/* The first row is the first event at or behind t. */
+void event_list_stand(struct event_list *l, uint64_t t_ns, size_t n);
 void event_list_goto(struct event_list *l, uint64_t t_ns, size_t n);
 
 /* Moves the choice by delta events, scrolling where needed. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/fmt.h"
 #include "core/utf8.h"
 
 struct model *model_new(struct loop *loop, struct settings *settings)
@@ -138,29 +139,76 @@ void model_set_trace(struct model *m, const struct trace *trace, const char *lab
     model_set_indexed_trace(m, trace, NULL, label, release, release_arg);
 }
 
-void model_set_indexed_trace(struct model *m, const struct trace *trace,
-                             const struct pyramid *pyramid, const char *label,
-                             void (*release)(void *arg), void *release_arg)
+/* Another trace object; the old one lives until every view has been told. */
+static void replace_trace(struct model *m, const struct trace *trace, const struct pyramid *pyramid,
+                          void (*release)(void *arg), void *release_arg, enum model_change what)
 {
     void (*old_release)(void *arg) = m->trace_release;
     void *old_arg = m->trace_release_arg;
     m->trace = trace;
     m->pyramid = pyramid;
-    snprintf(m->trace_label, sizeof m->trace_label, "%s", label ? label : "");
     m->trace_release = release;
     m->trace_release_arg = release_arg;
+    model_changed(m, what);
+    if (old_release)
+        old_release(old_arg);
+}
+
+void model_set_indexed_trace(struct model *m, const struct trace *trace,
+                             const struct pyramid *pyramid, const char *label,
+                             void (*release)(void *arg), void *release_arg)
+{
+    snprintf(m->trace_label, sizeof m->trace_label, "%s", label ? label : "");
     m->cursor_ns = m->range_start_ns = m->range_end_ns = 0;
     m->cursor_tid = 0;
     m->subject.valid = false;
-    model_changed(m, MODEL_TRACE);
-    if (old_release)
-        old_release(old_arg);
+    replace_trace(m, trace, pyramid, release, release_arg, MODEL_TRACE);
+}
+
+void model_grow_trace(struct model *m, const struct trace *trace, const struct pyramid *pyramid,
+                      void (*release)(void *arg), void *release_arg)
+{
+    replace_trace(m, trace, pyramid, release, release_arg, MODEL_TRACE_GREW);
 }
 
 void model_set_loading(struct model *m, const struct model_loading *loading)
 {
     m->loading = *loading;
     m->dirty = true;
+}
+
+bool model_is_growing(const struct model *m)
+{
+    return m->trace && m->loading.active && m->loading.part;
+}
+
+void model_loading_text(const struct model *m, char *out, size_t size)
+{
+    const struct model_loading *l = &m->loading;
+    char n[FMT_MAX], spans[FMT_MAX + 16] = "", percent[16] = "";
+    if (size)
+        out[0] = '\0';
+    if (!l->active)
+        return;
+    if (l->spans)
+        snprintf(spans, sizeof spans, ", %s spans", fmt_count(n, l->spans));
+    if (l->percent || l->spans)
+        snprintf(percent, sizeof percent, ": %u %%", l->percent);
+    snprintf(out, size, "%s %s%s%s%s", l->stopping ? "stopping" : "decoding", l->what, percent, spans,
+             l->stopping || !l->cancel ? ""
+             : model_is_growing(m)     ? ", ^C keeps them"
+                                       : ", ^C stops");
+}
+
+bool model_stop_loading(struct model *m)
+{
+    struct model_loading *l = &m->loading;
+    if (!l->active || !l->cancel)
+        return false;
+    l->stopping = true;
+    m->dirty = true;
+    l->cancel(l->cancel_arg);
+    return true;
 }
 
 void model_set_cursor_call(struct model *m, pid_t tid, uint64_t time_ns, size_t depth)

@@ -49,7 +49,9 @@ struct model_loading {
     uint64_t spans;   /* decoded so far; 0: not known */
     char what[64];    /* "snap 3" */
     char failed[512]; /* not active: why there is no trace, or "" */
-    void (*cancel)(void *arg); /* NULL: cannot be stopped */
+    bool part;        /* the open trace is what is there of it so far */
+    bool stopping;    /* cancel was called */
+    void (*cancel)(void *arg); /* stops it, what is there stays; NULL: cannot be stopped */
     void *cancel_arg;
 };
 
@@ -153,8 +155,18 @@ void model_set_indexed_trace(struct model *m, const struct trace *trace,
                              const struct pyramid *pyramid, const char *label,
                              void (*release)(void *arg), void *release_arg);
 
+/* More of the trace that is open, while it is being decoded; cursor and range stay. */
+void model_grow_trace(struct model *m, const struct trace *trace, const struct pyramid *pyramid,
+                      void (*release)(void *arg), void *release_arg);
+
 /* Progress of the decoder, as often as it likes; active false ends it. Copied. */
 void model_set_loading(struct model *m, const struct model_loading *loading);
+
+bool model_is_growing(const struct model *m);
+/* "decoding snap 3: 62 %, 1,204,331 spans, ^C keeps them"; "" when nothing is decoded. */
+void model_loading_text(const struct model *m, char *out, size_t size);
+/* Stops what is being decoded; false: there is nothing, or it cannot be stopped. */
+bool model_stop_loading(struct model *m);
 
 void model_set_cursor(struct model *m, pid_t tid, uint64_t time_ns);
 /* At one call: the one of that depth that covers the time. */

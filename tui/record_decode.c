@@ -18,7 +18,8 @@ struct entry {
     unsigned number;
     char *path;
     enum decode_state state;
-    struct held *held; /* DECODE_DONE */
+    struct held *held; /* DECODE_DONE; DECODE_RUNNING: the part, or NULL */
+    bool stopping;
     uint64_t spans, gaps, span_ns;
     char *sentence; /* DECODE_FAILED */
 };
@@ -72,9 +73,20 @@ static struct entry *running(const struct decode_queue *q)
     return NULL;
 }
 
+static void hold(struct entry *e, struct recording *r)
+{
+    let_go(e->held);
+    e->held = xcalloc(1, sizeof *e->held);
+    e->held->recording = r;
+    e->held->refs = 1;
+}
+
 static void store(struct entry *e, struct recording *r, const struct err *err)
 {
+    e->spans = 0;
     if (!r) {
+        let_go(e->held);
+        e->held = NULL;
         e->state = DECODE_FAILED;
         e->sentence = xstrdup(err->text);
         return;
@@ -87,9 +99,7 @@ static void store(struct entry *e, struct recording *r, const struct err *err)
     e->span_ns = info->last_ns - info->first_ns;
     for (size_t i = 0; i < trace_thread_count(r->trace); i++)
         e->spans += trace_thread(r->trace, i)->spans;
-    e->held = xcalloc(1, sizeof *e->held);
-    e->held->recording = r;
-    e->held->refs = 1;
+    hold(e, r);
 }
 
 static void start_next(struct decode_queue *q);
@@ -109,10 +119,23 @@ static void done(void *arg, struct recording *r, const struct err *err)
     q->changed(q->arg);
 }
 
+static void part(void *arg, struct recording *r)
+{
+    struct decode_queue *q = arg;
+    struct entry *e = running(q);
+    if (!e || q->closing) {
+        recording_free(r);
+        return;
+    }
+    hold(e, r);
+    q->changed(q->arg);
+}
+
 /* The newest first: it is what people look at. */
 static void start_next(struct decode_queue *q)
 {
-    struct open_options options = {.snapshot = OPEN_LAST};
+    struct open_options options = {
+        .snapshot = OPEN_LAST, .pyramid = true, .part = part, .part_arg = q};
     for (size_t i = q->entries.len; !q->job && i-- > 0;) {
         struct entry *e = &q->entries.data[i];
         if (e->state != DECODE_QUEUED)
@@ -148,6 +171,15 @@ void decode_queue_forget(struct decode_queue *q, unsigned number)
     vec_remove(&q->entries, (size_t)(e - q->entries.data));
 }
 
+void decode_queue_stop(struct decode_queue *q, unsigned number)
+{
+    struct entry *e = find(q, number);
+    if (!e || e->state != DECODE_RUNNING)
+        return;
+    e->stopping = true;
+    open_job_enough(q->job);
+}
+
 void decode_queue_clear(struct decode_queue *q)
 {
     while (q->entries.len)
@@ -175,6 +207,8 @@ struct decode_result decode_queue_result(const struct decode_queue *q, unsigned 
     r = (struct decode_result){
         .state = e->state,
         .trace = e->held ? e->held->recording->trace : NULL,
+        .pyramid = e->held ? e->held->recording->pyramid : NULL,
+        .stopping = e->stopping,
         .spans = e->spans,
         .gaps = e->gaps,
         .span_ns = e->span_ns,

@@ -1,5 +1,6 @@
 /* Decoding of snapshots in the background: one worker thread, one snapshot at a time, newest asked
- * for first. Belongs to the loop's thread, where `changed` is called. */
+ * for first. What there is of it can be looked at meanwhile. Belongs to the loop's thread, where `changed`
+ * is called, also for each new part. */
 #ifndef MTUI_TUI_RECORD_DECODE_H
 #define MTUI_TUI_RECORD_DECODE_H
 
@@ -9,6 +10,7 @@
 #include "core/loop.h"
 
 struct trace;
+struct pyramid;
 struct decode_queue;
 
 enum decode_state { DECODE_NONE, DECODE_QUEUED, DECODE_RUNNING, DECODE_DONE, DECODE_FAILED };
@@ -16,7 +18,10 @@ enum decode_state { DECODE_NONE, DECODE_QUEUED, DECODE_RUNNING, DECODE_DONE, DEC
 struct decode_result {
     enum decode_state state;
     unsigned permille;         /* RUNNING */
-    const struct trace *trace; /* DONE; of the queue: decode_queue_hold keeps it */
+    bool stopping;             /* RUNNING: decode_queue_stop was called */
+    /* DONE, and RUNNING once there is a part of it (NULL before); of the queue: decode_queue_hold keeps them */
+    const struct trace *trace;
+    const struct pyramid *pyramid;
     uint64_t spans, gaps, span_ns;
     const char *sentence; /* FAILED */
 };
@@ -30,6 +35,8 @@ void decode_queue_free(struct decode_queue *q);
  */
 void decode_queue_add(struct decode_queue *q, const char *dir, unsigned number);
 void decode_queue_forget(struct decode_queue *q, unsigned number);
+/* Stops the decoding of one that is running: it is done with what there is, or fails. */
+void decode_queue_stop(struct decode_queue *q, unsigned number);
 /* Forgets everything: another recording begins. */
 void decode_queue_clear(struct decode_queue *q);
 struct decode_result decode_queue_result(const struct decode_queue *q, unsigned number);

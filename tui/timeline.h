@@ -4,6 +4,7 @@
  *   v_timeline.c          the view: life, draw, dispatch
  *   timeline_trace.c      a trace comes in: index, colours, the place it opens at
  *   timeline_threads.c    its threads and processes: order, what is collapsed, hidden, pinned
+ *   timeline_grow.c       more of it comes in: everything stays where it is
  *   timeline_layout.c     which rows of which threads stand on which lines
  *   timeline_draw.c       ruler, minimap, headers, rows of spans
  *   timeline_cell.c       a flame cell as a cell of the surface
@@ -117,7 +118,9 @@ struct timeline {
     uint32_t marks_set; /* bit i: mark 'a' + i */
     int last_mark;      /* −1: none */
 
-    struct search *search;  /* by pattern */
+    bool touched; /* somebody has moved in this trace: it must not move by itself */
+    struct search *search;  /* by pattern, or of search_fn */
+    fn_id search_fn;        /* FN_NONE: by pattern */
     struct {
         const struct search *of;
         struct selection at;
@@ -144,6 +147,16 @@ void tl_set_trace(struct timeline *tl);
 /* Shows the trace with direct recursion folded, or as it is; the selection stays on its time. */
 void tl_set_fold(struct timeline *tl, bool fold);
 void tl_free_trace(struct timeline *tl);
+/* In and out again, but for what the user has set up: the model's trace with threads, colours and index. */
+void tl_take_trace(struct timeline *tl);
+void tl_drop_trace(struct timeline *tl);
+/* To the last trigger's call, if there is one; false: nothing has changed. */
+bool tl_open_at_call(struct timeline *tl);
+
+/* ---- timeline_grow.c ---- */
+
+/* The model's trace is more of the one that is shown. */
+void tl_grow_trace(struct timeline *tl);
 uint16_t tl_role(struct timeline *tl, fn_id fn);
 void tl_forget_roles(struct timeline *tl);
 bool tl_instructions(const struct timeline *tl);
@@ -172,6 +185,10 @@ const struct tl_line *tl_line_at(struct timeline *tl, int row);
 /* Moves `top` so that the selection's line (its header when collapsed) is seen. */
 void tl_scroll_to_selection(struct timeline *tl);
 void tl_scroll(struct timeline *tl, int lines);
+/* The line that stands first, of the pinned ones or the others, and putting it there again: the same row of
+ * the same thread, or the nearest above it. False: there is none. */
+bool tl_first_line(struct timeline *tl, bool pinned, struct tl_line *line);
+void tl_put_first(struct timeline *tl, bool pinned, const struct tl_line *line);
 /* The thread n steps on from the selected one among those not hidden, or SIZE_MAX. */
 size_t tl_thread_step(const struct timeline *tl, int delta);
 
@@ -260,6 +277,8 @@ void tl_longest_call(struct timeline *tl);
 void tl_search_clear(struct timeline *tl);
 /* The how-manieth match the selection is; false while that is still being counted. */
 bool tl_match_rank(struct timeline *tl, uint64_t *rank);
+/* The same search in another trace object; text is its pattern when fn is FN_NONE. */
+void tl_search_again(struct timeline *tl, fn_id fn, const char *text);
 /* Starts or goes on with work between frames; without a loop it is done at once. */
 void tl_job_start(struct timeline *tl);
 void tl_job_stop(struct timeline *tl);

@@ -155,7 +155,11 @@ static void draw_function(struct pane *p, const struct span *s)
     const struct stats *stats = trace_stats_get(tl->stats);
     const struct function_stats *f = stats ? stats_find(stats, s->fn) : NULL;
     if (!f) {
-        put_line(p, trace_stats_busy(tl->stats) ? "this function: counting..." : "", ROLE_DIM);
+        put_line(p,
+                 trace_stats_busy(tl->stats)  ? "this function: counting..."
+                 : model_is_growing(tl->m) ? "this function: counted when decoding is done"
+                                           : "",
+                 ROLE_DIM);
         return;
     }
     const char *about = stats_estimated(stats) ? "~" : "";

@@ -85,6 +85,26 @@ void tl_scroll(struct timeline *tl, int lines)
     area_of(tl, false);
 }
 
+bool tl_first_line(struct timeline *tl, bool pinned, struct tl_line *line)
+{
+    struct area a = area_of(tl, pinned);
+    if (*a.top >= a.len)
+        return false;
+    *line = tl->lines.data[a.first + *a.top];
+    return true;
+}
+
+void tl_put_first(struct timeline *tl, bool pinned, const struct tl_line *line)
+{
+    struct area a = area_of(tl, pinned);
+    for (size_t k = 0; k < a.len; k++) {
+        const struct tl_line *l = &tl->lines.data[a.first + k];
+        if (l->thread == line->thread && l->kind <= line->kind && l->depth <= line->depth)
+            *a.top = k; /* kinds stand in this order */
+    }
+    area_of(tl, pinned);
+}
+
 static bool line_holds(const struct tl_line *line, const struct timeline *tl)
 {
     const struct selection *sel = &tl->sel;

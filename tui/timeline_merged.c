@@ -253,6 +253,23 @@ void tl_merged_free(struct timeline *tl)
     tl->merged = NULL;
 }
 
+/* More of the trace is there: made anew when it is looked at. */
+static void grow(struct tl_merged *g)
+{
+    struct tl_scope scope = scope_now(g);
+    if (!g->shown || !g->trace) {
+        tl_merged_free(g->of);
+        return;
+    }
+    if (scope.thread >= 0)
+        scope.thread =
+            trace_find_thread(g->of->m->trace, trace_thread(g->trace, (size_t)scope.thread)->tid);
+    trace_export_finish(g->export);
+    stop(g);
+    replace(g, NULL);
+    start(g, scope);
+}
+
 void tl_merged_changed(struct timeline *tl, enum model_change what)
 {
     struct tl_merged *g = tl->merged;
@@ -262,6 +279,8 @@ void tl_merged_changed(struct timeline *tl, enum model_change what)
     if (what == MODEL_TRACE) {
         trace_export_finish(g->export);
         tl_merged_free(tl);
+    } else if (what == MODEL_TRACE_GREW) {
+        grow(g);
     } else if (what == MODEL_SETTINGS) {
         view_timeline.changed(g->tl, what);
     } else if (what == MODEL_CURSOR && g->shown) {

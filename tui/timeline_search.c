@@ -122,10 +122,11 @@ void tl_search_clear(struct timeline *tl)
     tl->match.of = NULL;
 }
 
-static void use_search(struct timeline *tl, struct search *s)
+static void use_search(struct timeline *tl, struct search *s, fn_id fn)
 {
     tl_search_clear(tl);
     tl->search = s;
+    tl->search_fn = fn;
     search_step(s, QUICK_SPANS);
     if (!search_complete(s))
         tl_job_start(tl);
@@ -145,7 +146,7 @@ void tl_search(struct timeline *tl, const char *pattern)
         model_error(tl->m, "%s", err.text);
         return;
     }
-    use_search(tl, s);
+    use_search(tl, s, FN_NONE);
     const struct span *here = selection_span(tl->src, &tl->sel);
     if (here && search_has(s, here->fn))
         return;
@@ -160,7 +161,16 @@ void tl_search_function(struct timeline *tl)
 {
     const struct span *s = selection_span(tl->src, &tl->sel);
     if (s)
-        use_search(tl, search_by_function(tl->trace, tl->src, s->fn));
+        use_search(tl, search_by_function(tl->trace, tl->src, s->fn), s->fn);
+}
+
+void tl_search_again(struct timeline *tl, fn_id fn, const char *text)
+{
+    struct search *s;
+    if (fn != FN_NONE)
+        use_search(tl, search_by_function(tl->trace, tl->src, fn), fn);
+    else if (search_by_name(&s, tl->trace, tl->src, text, NULL) == 0)
+        use_search(tl, s, FN_NONE);
 }
 
 void tl_search_step(struct timeline *tl, int delta)

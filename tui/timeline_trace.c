@@ -108,7 +108,8 @@ static void make_index(struct timeline *tl)
         spans += trace_thread(tl->trace, i)->spans;
     tl->pyramid = tl->trace == tl->m->trace ? tl->m->pyramid : NULL;
     tl->src = flame_source_new(tl->trace, tl->pyramid);
-    trace_stats_start(tl->stats, tl->trace, &(struct stats_options){.thread = -1});
+    if (!model_is_growing(tl->m)) /* the two would only be in each other's way */
+        trace_stats_start(tl->stats, tl->trace, &(struct stats_options){.thread = -1});
     if (!tl->pyramid)
         tl->indexer = worker_start(spans > SMALL_SPANS ? tl->m->loop : NULL, index_run, index_done,
                                    tl);
@@ -132,20 +133,26 @@ static void free_index(struct timeline *tl)
     tl->pyramid = NULL;
 }
 
-void tl_free_trace(struct timeline *tl)
+void tl_drop_trace(struct timeline *tl)
 {
     free_index(tl);
     source_finder_clear(tl->finder);
     tl_free_threads(tl);
     free(tl->roles);
     tl->roles = NULL;
-    viewport_free(&tl->view);
     trace_free(tl->folded);
     tl->folded = NULL;
     tl->trace = NULL;
     tl->sel.valid = false;
     tl->lines.len = tl->pinned = tl->pin_top = tl->top = 0;
+}
+
+void tl_free_trace(struct timeline *tl)
+{
+    tl_drop_trace(tl);
+    viewport_free(&tl->view);
     tl->ranging = false;
+    tl->touched = false;
     tl->marks_set = 0;
     tl->last_mark = -1;
 }
@@ -179,22 +186,39 @@ static bool call_at_mark(struct timeline *tl, const struct mark *mark, struct se
     return true;
 }
 
-/* At the last trigger, its call a third of the width; else the whole trace, first span selected. */
-static void open_at_trigger(struct timeline *tl)
+static const struct mark *last_trigger(const struct timeline *tl)
 {
     size_t n;
     const struct mark *marks = trace_marks(tl->trace, &n), *trigger = NULL;
     for (size_t i = 0; i < n; i++)
         if (marks[i].kind == MARK_TRIGGER)
             trigger = &marks[i];
+    return trigger;
+}
+
+bool tl_open_at_call(struct timeline *tl)
+{
+    const struct mark *trigger = last_trigger(tl);
     struct selection sel;
-    if (trigger && call_at_mark(tl, trigger, &sel)) {
-        const struct span *s = selection_span(tl->src, &sel);
-        viewport_fit(&tl->view, s->start_ns, s->end_ns, 3);
-        tl_select(tl, sel);
-        tl_set_cursor(tl, trigger->time_ns);
+    if (!trigger || !call_at_mark(tl, trigger, &sel))
+        return false;
+    const struct span *s = selection_span(tl->src, &sel);
+    viewport_fit(&tl->view, s->start_ns, s->end_ns, 3);
+    tl_select(tl, sel);
+    tl_set_cursor(tl, trigger->time_ns);
+    /* The way there is no history. */
+    tl->view.back.len = 0;
+    return true;
+}
+
+/* At the last trigger, its call a third of the width; else the whole trace, first span selected. */
+static void open_at_trigger(struct timeline *tl)
+{
+    /* A trigger that decoding has not come to is no place to look at yet. */
+    const struct mark *trigger = model_is_growing(tl->m) ? NULL : last_trigger(tl);
+    struct selection sel;
+    if (tl_open_at_call(tl))
         return;
-    }
     if (trigger) {
         uint64_t around = viewport_length_ns(&tl->view) / 16;
         viewport_fit(&tl->view, trigger->time_ns - (trigger->time_ns > around ? around : 0),
@@ -208,23 +232,27 @@ static void open_at_trigger(struct timeline *tl)
     tl_set_cursor(tl, at);
 }
 
+void tl_take_trace(struct timeline *tl)
+{
+    tl->trace = tl->m->trace;
+    if (tl->fold && fold_recursion(tl->trace, &tl->folded, NULL) == 0)
+        tl->trace = tl->folded;
+    tl_forget_roles(tl);
+    make_index(tl);
+    tl_set_threads(tl);
+}
+
 void tl_set_trace(struct timeline *tl)
 {
     int cols = tl->view.cols > 0 ? tl->view.cols : 80;
     tl_free_trace(tl);
-    tl->trace = tl->m->trace;
-    if (!tl->trace)
+    if (!tl->m->trace)
         return;
-    if (tl->fold && fold_recursion(tl->trace, &tl->folded, NULL) == 0)
-        tl->trace = tl->folded;
-    const struct trace_info *info = trace_info(tl->trace);
+    const struct trace_info *info = trace_info(tl->m->trace);
     viewport_init(&tl->view, info->first_ns, info->last_ns, cols);
-    tl_forget_roles(tl);
-    make_index(tl);
-    tl_set_threads(tl);
+    tl_take_trace(tl);
     tl_layout(tl);
     open_at_trigger(tl);
-    /* The way there is no history. */
     tl->view.back.len = 0;
 }
 

@@ -143,6 +143,8 @@ void trace_export_action(struct trace_export *x, const char *arg)
     int used = 0;
     if (!x->m->trace) {
         model_warn(x->m, "no recording is open: there is nothing to export");
+    } else if (model_is_growing(x->m)) {
+        model_warn(x->m, "decoding goes on: export when it is done, or stop it with ^C");
     } else if (x->busy) {
         model_warn(x->m, "%s is still being written", x->path);
     } else if (!arg || sscanf(arg, " %31s %n", format, &used) < 1) {

@@ -190,8 +190,13 @@ static void draw_status(struct ui *ui, struct surface *s, int row)
         ui_draw_prompt(ui, s, row);
         return;
     }
+    if (model_is_growing(ui->m)) {
+        model_loading_text(ui->m, status, sizeof status - 4);
+        strcat(status, "   ");
+    }
+    size_t len = strlen(status);
     if (ui_ops(ui)->status)
-        ui_ops(ui)->status(ui_view(ui), status, sizeof status);
+        ui_ops(ui)->status(ui_view(ui), status + len, sizeof status - len);
     bar_draw_status(s, row, ui->m->say, ui->m->say_severity, status);
 }
 

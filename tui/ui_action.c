@@ -128,6 +128,8 @@ static bool own_action(struct ui *ui, enum action act, const char *arg)
         cancel(ui);
         return true;
     case ACT_INTERRUPT:
+        if (model_stop_loading(ui->m))
+            return true;
         model_say(ui->m, "nothing to stop here; Q quits");
         return true;
     case ACT_REDRAW:

@@ -22,6 +22,7 @@ struct event_view {
     struct trace_export *export;
     bool all_threads, follow;
     char *filter;        /* as typed */
+    char *name;          /* of it, the part of a function's name; NULL: none */
     unsigned kinds;
     uint8_t *fn;         /* NULL: every function */
     pid_t tid;           /* of the list, 0: all */
@@ -57,8 +58,9 @@ static void new_trace(struct event_view *v)
     v->src = v->m->trace ? flame_source_new(v->m->trace, NULL) : NULL;
     free(v->fn);
     free(v->filter);
+    free(v->name);
     v->fn = NULL;
-    v->filter = NULL;
+    v->filter = v->name = NULL;
     v->kinds = ALL_KINDS;
     restart(v, v->m->cursor_ns);
 }
@@ -80,8 +82,54 @@ static void destroy(void *view)
     event_list_free(&v->list);
     flame_source_free(v->src);
     free(v->filter);
+    free(v->name);
     free(v->fn);
     free(v);
+}
+
+static uint8_t *functions_named(const struct trace *t, const char *name)
+{
+    const struct functions *f = trace_functions(t);
+    uint8_t *set = xcalloc(functions_count(f) / 8 + 1, 1);
+    for (size_t i = 0; i < functions_count(f); i++)
+        if (strcasestr(functions_get(f, (fn_id)i)->name, name))
+            set[i / 8] |= (uint8_t)(1u << i % 8);
+    return set;
+}
+
+static bool same_event(const struct event *a, const struct event *b)
+{
+    fn_id fa = a->span ? a->span->fn : FN_NONE, fb = b->span ? b->span->fn : FN_NONE;
+    return a->kind == b->kind && a->time_ns == b->time_ns && fa == fb;
+}
+
+/* More of the same trace: the rows stay where they are, with new ones in between only where decoding had
+ * not come to. */
+static void grow(struct event_view *v)
+{
+    const struct event *first = v->list.rows.len ? &v->list.rows.data[0] : NULL;
+    const struct event *here = event_list_chosen(&v->list);
+    const struct span none = {.fn = FN_NONE}, span = here && here->span ? *here->span : none;
+    struct event chosen = here ? *here : (struct event){0};
+    uint64_t from_ns = first ? first->time_ns : v->m->cursor_ns;
+    size_t row = v->list.chosen;
+    struct flame_source *old = v->src;
+    chosen.span = here && here->span ? &span : NULL;
+    v->trace = v->m->trace;
+    v->src = flame_source_new(v->m->trace, NULL);
+    free(v->fn);
+    v->fn = v->name ? functions_named(v->m->trace, v->name) : NULL;
+    restart(v, from_ns);
+    flame_source_free(old);
+    if (!first)
+        return;
+    event_list_stand(&v->list, from_ns, v->rows ? v->rows : 20);
+    v->list.chosen = row < v->list.rows.len ? row : 0;
+    for (size_t i = 0; i < v->list.rows.len; i++)
+        if (same_event(&v->list.rows.data[i], &chosen)) {
+            v->list.chosen = i;
+            break;
+        }
 }
 
 static void changed(void *view, enum model_change what)
@@ -90,6 +138,12 @@ static void changed(void *view, enum model_change what)
     if (what == MODEL_TRACE) {
         trace_export_finish(v->export);
         new_trace(v);
+    } else if (what == MODEL_TRACE_GREW) {
+        trace_export_finish(v->export);
+        if (v->trace && v->m->trace)
+            grow(v);
+        else
+            new_trace(v);
     } else if (what == MODEL_CURSOR && v->follow && !v->moving && v->trace &&
              v->trace == v->m->trace) /* else the news of another trace is still on its way */
         restart(v, v->m->cursor_ns);
@@ -114,16 +168,6 @@ static int parse_kinds(const char *list, unsigned *kinds, struct err *err)
     }
     free(copy);
     return rc;
-}
-
-static uint8_t *functions_named(const struct trace *t, const char *name)
-{
-    const struct functions *f = trace_functions(t);
-    uint8_t *set = xcalloc(functions_count(f) / 8 + 1, 1);
-    for (size_t i = 0; i < functions_count(f); i++)
-        if (strcasestr(functions_get(f, (fn_id)i)->name, name))
-            set[i / 8] |= (uint8_t)(1u << i % 8);
-    return set;
 }
 
 static int set_filter(struct event_view *v, const char *text, struct err *err)
@@ -151,7 +195,9 @@ static int set_filter(struct event_view *v, const char *text, struct err *err)
     if (rc == 0) {
         free(v->fn);
         free(v->filter);
+        free(v->name);
         v->fn = name ? functions_named(v->m->trace, name) : NULL;
+        v->name = name ? xstrdup(name) : NULL;
         v->filter = text && *text ? xstrdup(text) : NULL;
         v->kinds = kinds;
         v->all_threads = tid ? false : all;

@@ -26,6 +26,7 @@ struct function_view {
     struct trace_export *export;
     bool shown, stale; /* stale: to be counted anew once it is shown */
     bool one_thread, details;
+    uint64_t keep; /* identity of the row to select once the rows are there again; 0: none */
     struct stats_options options; /* of the statistics at hand */
 };
 
@@ -64,6 +65,10 @@ static void refresh_rows(struct function_view *v)
 {
     function_rows_set(v->rows, v->m->trace, trace_stats_get(v->stats), v->m->glyphs);
     list_refresh(v->list, false);
+    if (v->keep && trace_stats_get(v->stats)) {
+        list_select_identity(v->list, v->keep);
+        v->keep = 0;
+    }
     select_changed(v);
 }
 
@@ -159,6 +164,13 @@ static void changed(void *view, enum model_change what)
         refresh_rows(v);
     if (what == MODEL_TRACE) {
         trace_export_finish(v->export);
+        forget(v);
+        v->keep = 0;
+    }
+    if (what == MODEL_TRACE_GREW) {
+        trace_export_finish(v->export);
+        if (function_rows_count(v->rows))
+            v->keep = list_selected_identity(v->list);
         forget(v);
     }
     v->stale |= range || thread;

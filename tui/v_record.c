@@ -54,6 +54,8 @@ static void refresh(void *arg)
         take_preset(r);
     if (r->starting && r->m->caps)
         v_record_start(r);
+    if (r->opened != UINT_MAX)
+        v_record_tell_progress(r);
     if (!v_record_is_running(r))
         return;
     session_get_status(r->session, &r->status);
@@ -77,14 +79,7 @@ static void on_decode(void *arg)
 {
     struct record *r = arg;
     note_spans(r);
-    if (r->open_when_done != UINT_MAX) {
-        enum decode_state state = decode_queue_result(r->decode, r->open_when_done).state;
-        if (state == DECODE_DONE || state == DECODE_FAILED) {
-            unsigned number = r->open_when_done;
-            r->open_when_done = UINT_MAX;
-            v_record_open(r, number);
-        }
-    }
+    v_record_decoded(r);
     model_redraw(r->m);
 }
 
@@ -94,7 +89,7 @@ static void *create(struct model *m)
     r->m = m;
     r->setup.auto_recorder = true;
     r->setup.auto_mode = true;
-    r->open_when_done = UINT_MAX;
+    r->open_next = r->opened = UINT_MAX;
     r->machine.interactive = true;
     r->machine.xdg_state_home = getenv("XDG_STATE_HOME");
     r->machine.home = getenv("HOME");
@@ -347,8 +342,8 @@ static bool scroll(struct record *r, enum action act)
 
 static bool interrupt(struct record *r)
 {
-    if (r->open_when_done != UINT_MAX) {
-        r->open_when_done = UINT_MAX;
+    if (r->open_next != UINT_MAX) {
+        r->open_next = UINT_MAX;
         model_say(r->m, "not opened");
         return true;
     }

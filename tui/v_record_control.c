@@ -11,7 +11,6 @@
 #include "core/fmt.h"
 #include "core/proc_stat.h"
 #include "tui/cli.h"
-#include "tui/cmd_open.h"
 
 bool v_record_is_running(const struct record *r)
 {
@@ -52,7 +51,7 @@ static void on_snapshot(void *arg, const struct session_snapshot *snap)
     bool only = r->status.mode != PLAN_TRIGGER ||
                 session_get_setup(r->session)->when.max_snapshots == 1;
     if (snap->number && only && r->preset_taken && !r->quitting)
-        r->open_when_done = snap->number;
+        r->open_next = snap->number;
     if (snap->number && (n == 1 || row == n - 2)) /* the selection was on the newest */
         list_select(r->snapshots, n - 1);
 }
@@ -191,7 +190,7 @@ void v_record_start(struct record *r)
     }
     r->session = session;
     r->log_up = 0;
-    r->open_when_done = UINT_MAX;
+    r->open_next = UINT_MAX;
     session_get_status(session, &r->status);
     list_refresh(r->snapshots, true);
     list_refresh(r->hits, true);
@@ -372,46 +371,4 @@ void v_record_set_options(struct record *r, const char *text)
     while (argc > 0)
         free(argv[--argc]);
     free(w);
-}
-
-/* ---- Opening ---- */
-
-void v_record_open_path(struct record *r, const char *path)
-{
-    struct cli c = {.path = path};
-    struct err err;
-    if (!path || !*path) {
-        model_error(r->m, "open what? :open PATH");
-        return;
-    }
-    cmd_open_end(r->opening);
-    r->opening = NULL;
-    if (cmd_open_begin(&c, r->m, &r->opening, &err) < 0)
-        model_error(r->m, "%s", err.text);
-    else
-        model_go(r->m, "timeline");
-}
-
-void v_record_open(struct record *r, unsigned number)
-{
-    char label[64];
-    struct decode_result d = decode_queue_result(r->decode, number);
-    if (d.state == DECODE_FAILED) {
-        model_error(r->m, "%s", d.sentence);
-        return;
-    }
-    if (d.state != DECODE_DONE) {
-        decode_queue_add(r->decode, snapshot_dir_path(session_dir(r->session)), number);
-        r->open_when_done = number;
-        model_say(r->m, "opens as soon as it is decoded");
-        return;
-    }
-    r->open_when_done = UINT_MAX;
-    if (number)
-        snprintf(label, sizeof label, "snap %u", number);
-    else
-        snprintf(label, sizeof label, "snap end");
-    void *held = decode_queue_hold(r->decode, number);
-    model_set_trace(r->m, d.trace, label, decode_queue_release, held);
-    model_go(r->m, "timeline");
 }

@@ -1,6 +1,6 @@
 /* Inside of the Record screen: the state that its panes draw. v_record.c dispatches, v_record_control.c
- * starts, stops and edits the plan, v_record_plan.c, v_record_live.c and v_record_lists.c draw,
- * record_decode.c decodes snapshots in the background. */
+ * starts, stops and edits the plan, v_record_open.c opens what was recorded, v_record_plan.c,
+ * v_record_live.c and v_record_lists.c draw, record_decode.c decodes snapshots in the background. */
 #ifndef MTUI_TUI_V_RECORD_PRIV_H
 #define MTUI_TUI_V_RECORD_PRIV_H
 
@@ -26,7 +26,9 @@ struct record {
     struct session_status status; /* of this round */
     struct decode_queue *decode;
     struct cmd_opening *opening; /* of `:open`, or NULL */
-    unsigned open_when_done; /* the snapshot to show as soon as it is decoded; UINT_MAX: none */
+    unsigned open_next; /* the snapshot to show as soon as some of it is decoded; UINT_MAX: none */
+    unsigned opened;    /* the one that the timeline has a part of, while it grows; UINT_MAX: none */
+    const struct trace *opened_trace;
 
     struct list *snapshots, *hits;
     enum record_pane focus;
@@ -54,8 +56,11 @@ void v_record_set_mode(struct record *r, const char *mode); /* NULL: the next on
 void v_record_set_buffer(struct record *r, const char *size);
 void v_record_set_triggers(struct record *r, const char *specs);
 char *v_record_triggers_text(const struct record *r);
-/* Opens a snapshot of the session in the Timeline, now or when it is decoded. */
+/* Opens a snapshot of the session in the Timeline, now or as soon as some of it is decoded. */
 void v_record_open(struct record *r, unsigned number);
+void v_record_tell_progress(struct record *r);
+/* News of the decoder: what is open and waits for them gets them. */
+void v_record_decoded(struct record *r);
 /* Any recording, by its path. */
 void v_record_open_path(struct record *r, const char *path);
 void v_record_free_session(struct record *r);

@@ -66,7 +66,7 @@ static void draw_loading(struct timeline *tl, struct surface *s, struct rect r)
                     glyph(g, i * 100 < cols * (int)l->percent ? GLYPH_PROGRESS : GLYPH_PROGRESS_LEFT),
                     (struct style){.ink = ROLE_OK});
     if (l->cancel)
-        put_centered(s, r, middle + 1, "^C stops", ROLE_DIM);
+        put_centered(s, r, middle + 1, l->stopping ? "stopping" : "^C stops", ROLE_DIM);
 }
 
 static void draw_nothing(struct timeline *tl, struct surface *s, struct rect r)
@@ -123,14 +123,12 @@ static bool act(void *view, enum action action, const char *arg)
 {
     struct timeline *tl = view;
     if (!tl->trace) {
-        const struct model_loading *l = &tl->m->loading;
-        if ((action == ACT_INTERRUPT || action == ACT_CANCEL) && l->active && l->cancel) {
-            l->cancel(l->cancel_arg);
-            return true;
-        }
-        return false;
+        return (action == ACT_INTERRUPT || action == ACT_CANCEL) && model_stop_loading(tl->m);
     }
     bool used = tl_merged_action(tl, action, arg) || (!tl_merged_shown(tl) && tl_action(tl, action, arg));
+    tl->touched |= used;
+    if (!used && action == ACT_CANCEL && model_is_growing(tl->m))
+        used = model_stop_loading(tl->m);
     if (used)
         model_redraw(tl->m);
     return used;
@@ -140,6 +138,7 @@ static bool mouse(void *view, const struct mouse *m, struct rect r)
 {
     struct timeline *tl = view;
     bool used = tl_merged_shown(tl) ? tl_merged_mouse(tl, m, r) : tl_mouse(tl, m);
+    tl->touched |= used;
     if (used)
         model_redraw(tl->m);
     return used;
@@ -176,6 +175,9 @@ static void changed(void *view, enum model_change what)
     if (what == MODEL_TRACE) {
         trace_export_finish(tl->export);
         tl_set_trace(tl);
+    } else if (what == MODEL_TRACE_GREW) {
+        trace_export_finish(tl->export);
+        tl_grow_trace(tl);
     } else if (what == MODEL_SETTINGS && tl->trace)
         tl_forget_roles(tl);
     else if (what == MODEL_CURSOR && tl->trace)
@@ -221,18 +223,23 @@ static void state(void *view, char *out, size_t size)
     const struct trace_info *info = trace_info(tl->trace);
     /* What matters most comes first: the tab row cuts at the right. */
     tl_duration(tl, d, info->last_ns - info->first_ns);
-    if (info->sampled || info->partial)
+    if (model_is_growing(tl->m))
+        snprintf(out, size, "%sdecoding %u %%  %s", info->sampled ? "SAMPLED " : "",
+                 tl->m->loading.percent, tl->m->trace_label);
+    else if (info->sampled || info->partial)
         snprintf(out, size, "%s%s%s  %s", info->sampled ? "SAMPLED " : "",
                  info->partial ? "PARTIAL " : "", d, tl->m->trace_label);
     else
         snprintf(out, size, "%s  %s", tl->m->trace_label, d);
 }
 
-/* "trace": one is open. "selection NAME": the selected function. "merged": the merged flame graph is shown. */
+/* "trace": one is open, all of it; "part": some of it. "selection NAME": the selected function. "merged": the merged flame graph is shown. */
 static int condition(void *view, const char *name, const char *arg)
 {
     struct timeline *tl = view;
     if (strcmp(name, "trace") == 0)
+        return tl->trace != NULL && !model_is_growing(tl->m);
+    if (strcmp(name, "part") == 0)
         return tl->trace != NULL;
     if (strcmp(name, "merged") == 0)
         return tl_merged_condition(tl, NULL);

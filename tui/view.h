@@ -25,6 +25,8 @@ enum model_change {
     MODEL_TRACE,    /* another trace (or none): pointers into the old one are dead after the call */
     MODEL_CURSOR,   /* the time, thread or range that screens share */
     MODEL_SETTINGS, /* a setting, the theme, the glyphs */
+    MODEL_TRACE_GREW, /* more of the same trace: another object that holds what the old one had (threads,
+                         closed calls, ids of functions; calls may stand deeper). What is shown stays */
     MODEL_CHANGES
 };
 

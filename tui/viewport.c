@@ -70,6 +70,15 @@ void viewport_set_cols(struct viewport *v, int cols)
         v->place = all;
 }
 
+void viewport_set_trace(struct viewport *v, uint64_t first_ns, uint64_t last_ns)
+{
+    bool whole = viewport_is_whole(v);
+    v->first_ns = first_ns;
+    v->last_ns = last_ns;
+    if (whole)
+        v->place = whole_place(v);
+}
+
 struct flame_window viewport_window(const struct viewport *v)
 {
     return (struct flame_window){.start_fp = v->place.start_fp,

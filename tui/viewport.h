@@ -37,6 +37,9 @@ void viewport_free(struct viewport *v);
 /* The terminal has another width: the length of a column stays, or the whole trace stays whole. */
 void viewport_set_cols(struct viewport *v, int cols);
 
+/* The trace has become longer: the window stays, or the whole trace stays whole. */
+void viewport_set_trace(struct viewport *v, uint64_t first_ns, uint64_t last_ns);
+
 struct flame_window viewport_window(const struct viewport *v);
 
 /* The first whole nanosecond of a column, not before 0. */
