@@ -36,6 +36,7 @@ struct tl_thread {
     size_t process; /* index in `processes` */
     struct flame_gaps hard, soft;
     size_t gaps[GAP_CAUSES]; /* how many of each cause are its own */
+    const struct gap *not_decoded; /* the last of them, or NULL */
 };
 
 struct tl_process {

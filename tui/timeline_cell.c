@@ -115,8 +115,10 @@ static void paint_split(struct brush *b, struct cell *c, const struct flame_cell
 static uint16_t gap_role(const struct gap *gap)
 {
     return gap->cause == GAP_OFF_CPU                                     ? ROLE_OFF_CPU
-           : gap->cause == GAP_UNTRACED || gap->cause == GAP_NO_SAMPLE ? ROLE_UNTRACED
-                                                                       : ROLE_GAP;
+           : gap->cause == GAP_UNTRACED || gap->cause == GAP_NO_SAMPLE ||
+                   gap->cause == GAP_NOT_DECODED
+               ? ROLE_UNTRACED
+               : ROLE_GAP;
 }
 
 static void paint_halves(struct brush *b, struct cell *c, const struct flame_cell *f)

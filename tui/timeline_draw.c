@@ -289,6 +289,21 @@ static void draw_line_down(struct timeline *tl, struct surface *s, uint64_t t_ns
     }
 }
 
+/* What a hatch as wide as the screen means, in words on the thread's first row. */
+static void name_not_decoded(struct timeline *tl, struct surface *s, int row, size_t thread)
+{
+    const struct gap *gap = tl->threads[thread].not_decoded;
+    if (!gap)
+        return;
+    int from = viewport_col_of(&tl->view, gap->start_ns), to = viewport_col_of(&tl->view, gap->end_ns);
+    int len = (int)strlen(gap->detail);
+    from = from < 0 ? 0 : from;
+    to = to > tl->view.cols ? tl->view.cols : to;
+    if (to - from >= len + 4)
+        surface_printf(s, row, tl->at.rows.col + from + (to - from - len - 2) / 2, len + 2,
+                       (struct style){.ink = ROLE_UNTRACED, .paper = ROLE_UNTRACED}, " %s ", gap->detail);
+}
+
 void tl_draw_rows(struct timeline *tl, struct surface *s, struct rect r)
 {
     const struct glyphs *g = tl->m->glyphs;
@@ -330,6 +345,8 @@ void tl_draw_rows(struct timeline *tl, struct surface *s, struct rect r)
             flame_render_labels(&ax, &labels, function_name, tl, cells);
             tl_put_cells(tl, s, r.row + row, r.col, &ax, cells, line->thread, line->depth);
         }
+        if (line[-1].kind == TL_HEADER)
+            name_not_decoded(tl, s, r.row + row, line->thread);
     }
     flame_axis_free(&ax);
     free(cells);

@@ -13,6 +13,8 @@ static void add_gap(struct tl_thread *th, const struct gap *gap)
 {
     flame_gaps_add(flame_gap_is_hard(gap->cause) ? &th->hard : &th->soft, gap);
     th->gaps[gap->cause] += gap->tid != 0;
+    if (gap->cause == GAP_NOT_DECODED)
+        th->not_decoded = gap;
 }
 
 static void add_gaps(struct timeline *tl)
