@@ -233,7 +233,8 @@ static void state(void *view, char *out, size_t size)
         snprintf(out, size, "%s  %s", tl->m->trace_label, d);
 }
 
-/* "trace": one is open, all of it; "part": some of it. "selection NAME": the selected function. "merged": the merged flame graph is shown. */
+/* "trace": one is open, all of it; "part": some of it. "selection NAME": the selected function. "merged": the
+ * merged flame graph is shown. */
 static int condition(void *view, const char *name, const char *arg)
 {
     struct timeline *tl = view;
