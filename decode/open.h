@@ -68,8 +68,8 @@ struct open_options {
     void *progress_arg;
     open_part_fn *part;         /* NULL: none */
     void *part_arg;
-    uint64_t part_ns;           /* the first part after so long, the next ones each after twice the time, so
-                                   that they cost less than the decoding; 0: OPEN_PART_NS */
+    uint64_t part_ns;           /* the first part after so long, the next ones each after twice the time; 0:
+                                   OPEN_PART_NS, and later where parts would take more than a fifth of it */
 };
 
 /* How the names of one module came out (decode/symbolize.h). Bytes from outside. */

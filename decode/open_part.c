@@ -1,6 +1,6 @@
 /* A recording as far as it is decoded: parts for those who want to look meanwhile, and the end when decoding
- * was stopped. A part is a fork of what the decoder has filled, at times that double: all of them together
- * cost less than twice the last one. */
+ * was stopped. A part is a fork of what the decoder has filled, at times that double and never take
+ * more than a fifth of the whole. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +12,7 @@
 #include "decode/open_priv.h"
 
 #define LOOK_MS 100
+#define PART_SHARE 4 /* so many times as long as a part took, there is none */
 
 static uint64_t now_ns(void)
 {
@@ -97,12 +98,16 @@ static struct recording *make(struct open_context *c, struct trace_builder *b,
 void open_part(struct open_context *c, struct trace_builder *b, const struct sample_log_account *a)
 {
     static const struct sample_log_account none;
+    uint64_t began_ns = now_ns();
     c->in_part = true;
     struct recording *r = make(c, b, a ? a : &none, !a);
     c->in_part = false;
     trace_builder_free(b);
+    uint64_t now = now_ns(), least_ns = PART_SHARE * (now - began_ns);
     c->part_wait_ns *= 2;
-    c->part_next_ns = now_ns() + c->part_wait_ns;
+    if (!c->options->part_ns && c->part_wait_ns < least_ns)
+        c->part_wait_ns = least_ns;
+    c->part_next_ns = now + c->part_wait_ns;
     if (r)
         c->options->part(c->options->part_arg, r);
 }
