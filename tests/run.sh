@@ -32,6 +32,13 @@ fi
 started=$(date +%s)
 list | grep -F -- "${1:-}" | xargs -P "${MTUI_JOBS:-$(nproc)}" -n 1 tests/run.sh --one "$out"
 
+# Which field reports these tests have shown; without a pattern the whole table must be.
+if ls "$out"/*.rc >/dev/null 2>&1; then
+    tests/field.sh "$out" "${1:+part}" >"$out/field.out" 2>&1
+    echo $? >"$out/field.rc"
+    mv "$out/field.out" "$out/field.log"
+fi
+
 passed=0 failed=0 skipped=0 bad='' skips=''
 for rc in "$out"/*.rc; do
     [ -f "$rc" ] || continue
@@ -64,7 +71,7 @@ for name in $bad; do
 done
 [ -z "$skips" ] || printf 'Skipped:%s\n' "$skips"
 [ -z "$bad" ] || echo "Failed:$bad"
-grep -ahE '^Compared: ' "$out"/*.log # what the matrices have to say
+grep -ahE '^(Compared|Field reports shown): ' "$out"/*.log # what the matrices have to say
 echo "Took $(($(date +%s) - started)) s."
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -54,7 +54,7 @@ static int remove_root(void **state)
     return 0;
 }
 
-static void intel_pt_from_sysfs(void **state)
+static void field_H3_cpus_of_the_pmu(void **state)
 {
     (void)state;
     struct pmu_intel_pt pt;
@@ -160,7 +160,7 @@ int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(intel_pt_from_sysfs, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(field_H3_cpus_of_the_pmu, make_root, remove_root),
         cmocka_unit_test_setup_teardown(limits_from_proc, make_root, remove_root),
         cmocka_unit_test(this_machine),
         cmocka_unit_test_setup_teardown(a_perf_that_does_not_answer, make_root, remove_root),

@@ -149,7 +149,7 @@ static void mapped_over(void **state)
 }
 
 /* A view says when the code is another, and only then. */
-static void changes_are_told(void **state)
+static void field_C8_changes_are_told(void **state)
 {
     struct scene s = scene(NULL, NULL);
     (void)state;
@@ -254,7 +254,7 @@ static void write_log(const char *text)
 
 /* Code without a file comes from the dumps of the snapshot directory, by time; a file that was mapped there
  * since is what runs. */
-static void dumps(void **state)
+static void field_C7_code_without_a_file(void **state)
 {
     char *snap = xasprintf("%s/snap", dir), text[1000];
     (void)state;
@@ -379,9 +379,13 @@ static void no_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mapped_over),   cmocka_unit_test(changes_are_told), cmocka_unit_test(part_of_a_mapping),
-        cmocka_unit_test(fork_and_exec), cmocka_unit_test(mapped_a_little_later), cmocka_unit_test(many_changes),
-        cmocka_unit_test(dumps),         cmocka_unit_test(below_symfs),
+        cmocka_unit_test(mapped_over),
+        cmocka_unit_test(field_C8_changes_are_told),
+        cmocka_unit_test(part_of_a_mapping),
+        cmocka_unit_test(fork_and_exec),
+        cmocka_unit_test(mapped_a_little_later),
+        cmocka_unit_test(many_changes),
+        cmocka_unit_test(field_C7_code_without_a_file),         cmocka_unit_test(below_symfs),
         cmocka_unit_test(build_ids),     cmocka_unit_test(no_names),
     };
     dir = program_mkdir();

@@ -213,7 +213,7 @@ static uint8_t *read_whole(const char *dir, const char *name, size_t *size)
     return data;
 }
 
-static void every_truncation(void **state)
+static void field_E4_every_truncation(void **state)
 {
     (void)state;
     char *dir = program_mkdir();
@@ -227,7 +227,7 @@ static void every_truncation(void **state)
     program_rmdir(dir);
 }
 
-static void random_damage(void **state)
+static void field_E4_random_damage(void **state)
 {
     (void)state;
     char *dir = program_mkdir();
@@ -261,8 +261,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_equal_readelf),
         cmocka_unit_test(lines_equal_addr2line),
-        cmocka_unit_test(every_truncation),
-        cmocka_unit_test(random_damage),
+        cmocka_unit_test(field_E4_every_truncation),
+        cmocka_unit_test(field_E4_random_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

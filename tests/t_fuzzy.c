@@ -291,7 +291,7 @@ static void order_is_best_first_and_whole(void **state)
     list_free(l);
 }
 
-static void the_list_grows_while_typing(void **state)
+static void field_E12_the_list_grows_while_typing(void **state)
 {
     (void)state;
     struct list *l = list_new();
@@ -330,7 +330,7 @@ int main(void)
         cmocka_unit_test(modes),
         cmocka_unit_test(typing_narrows_to_the_same),
         cmocka_unit_test(order_is_best_first_and_whole),
-        cmocka_unit_test(the_list_grows_while_typing),
+        cmocka_unit_test(field_E12_the_list_grows_while_typing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

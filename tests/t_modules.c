@@ -101,7 +101,7 @@ static void check_functions(pid_t pid, enum elf_kind kind)
     modules_free(m);
 }
 
-static void every_shape(void **state)
+static void field_B7_every_shape(void **state)
 {
     (void)state;
     char *dir = program_mkdir();
@@ -129,7 +129,7 @@ static void every_shape(void **state)
 }
 
 /* The file on disk is another build by then, with the functions elsewhere. */
-static void deleted_and_replaced(void **state)
+static void field_E2_deleted_and_replaced(void **state)
 {
     (void)state;
     char *dir = program_mkdir();
@@ -153,7 +153,7 @@ static void deleted_and_replaced(void **state)
     program_rmdir(dir);
 }
 
-static void other_mount_namespace(void **state)
+static void field_E1_other_mount_namespace(void **state)
 {
     (void)state;
     if (!program_have("unshare") || !program_shell("/", "unshare -m true"))
@@ -222,7 +222,7 @@ static void maps_text(void **state)
 }
 
 /* A process whose files cannot be reached: each open that failed is named, with its error. */
-static void open_failures_are_told(void **state)
+static void field_E1_open_failures_are_told(void **state)
 {
     (void)state;
     char *dir = program_mkdir(), path[4096], line[8192];
@@ -451,12 +451,12 @@ static void specs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_shape),
-        cmocka_unit_test(deleted_and_replaced),
-        cmocka_unit_test(other_mount_namespace),
+        cmocka_unit_test(field_B7_every_shape),
+        cmocka_unit_test(field_E2_deleted_and_replaced),
+        cmocka_unit_test(field_E1_other_mount_namespace),
         cmocka_unit_test(names_with_odd_bytes),
         cmocka_unit_test(maps_text),
-        cmocka_unit_test(open_failures_are_told),
+        cmocka_unit_test(field_E1_open_failures_are_told),
         cmocka_unit_test(a_namesake_is_refused),
         cmocka_unit_test(copies_of_functions),
         cmocka_unit_test(specs),

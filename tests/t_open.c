@@ -557,7 +557,7 @@ static void refusals(void **state)
 }
 
 /* Lines that are not understood cost only themselves, and are told. */
-static void partial_text(void **state)
+static void field_C13_partial_text(void **state)
 {
     (void)state;
     char *tmp = lib_mkdtemp(), path[300];
@@ -630,7 +630,7 @@ int main(void)
         cmocka_unit_test(kernel_code_only_where_asked_for),
         cmocka_unit_test(snapshot_names),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(partial_text),
+        cmocka_unit_test(field_C13_partial_text),
         cmocka_unit_test(in_the_background),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -258,7 +258,7 @@ static void corruptions(void **state)
     }
 }
 
-static void unfinished(void **state)
+static void field_A8_unfinished(void **state)
 {
     (void)state;
     struct perf_writer w = pw_file(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME);
@@ -339,7 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_file), cmocka_unit_test(everything_pipe),
         cmocka_unit_test(truncations),     cmocka_unit_test(corruptions),
-        cmocka_unit_test(unfinished),      cmocka_unit_test(order),
+        cmocka_unit_test(field_A8_unfinished),      cmocka_unit_test(order),
         cmocka_unit_test(inflation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,7 +199,7 @@ static void errors_and_task_events(void **state)
 }
 
 /* Every selection of fields in which something can be recognised, and what cannot be. */
-static void odd_lines_never_stop_the_reader(void **state)
+static void field_C10_odd_lines_never_stop_the_reader(void **state)
 {
     (void)state;
     struct perf_text_counts c = expect(
@@ -463,7 +463,7 @@ int main(void)
         cmocka_unit_test(call_chain_samples),
         cmocka_unit_test(branch_lines),
         cmocka_unit_test(errors_and_task_events),
-        cmocka_unit_test(odd_lines_never_stop_the_reader),
+        cmocka_unit_test(field_C10_odd_lines_never_stop_the_reader),
         cmocka_unit_test(limits),
         cmocka_unit_test(real_branch_text),
         cmocka_unit_test(real_sampled_text),

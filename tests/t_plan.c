@@ -369,7 +369,7 @@ static void ring_sizes(void **state)
 
 /* Counted by hand with 4 KiB pages: 516 KiB per CPU on 2 CPUs are 258 pages, 64 KiB of memlock 16
  * more, 137 for each of two rings; one is the control page, so 128 pages, 512 KiB, fit. */
-static void limits(void **state)
+static void field_A11_the_next_smaller_ring_is_offered(void **state)
 {
     (void)state;
     struct plan_limits l = {.mlock_kb = 516, .memlock_bytes = 65536, .cpus = 2};
@@ -424,7 +424,7 @@ static void put_file(const char *dir, const char *name, const char *text)
     fclose(f);
 }
 
-static void limits_from_proc(void **state)
+static void field_A11_limits_from_proc(void **state)
 {
     (void)state;
     char dir[] = "/tmp/t_plan.XXXXXX", path[512];
@@ -468,9 +468,9 @@ int main(void)
         cmocka_unit_test(refused_plans),
         cmocka_unit_test(quoting),
         cmocka_unit_test(ring_sizes),
-        cmocka_unit_test(limits),
+        cmocka_unit_test(field_A11_the_next_smaller_ring_is_offered),
         cmocka_unit_test(exempt),
-        cmocka_unit_test(limits_from_proc),
+        cmocka_unit_test(field_A11_limits_from_proc),
     };
     unsetenv("MTUI_PERF");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,7 +162,7 @@ static void counts_calls_and_registers(void **state)
 }
 
 /* B1: threads that exist, threads that come later. */
-static void every_thread(void **state)
+static void field_B1_every_thread(void **state)
 {
     (void)state;
     EACH_MECHANISM(m)
@@ -192,7 +192,7 @@ static void every_thread(void **state)
     }
 }
 
-static void late_thread_is_covered_soon(void **state)
+static void field_B1_late_thread_is_covered_soon(void **state)
 {
     (void)state;
     EACH_MECHANISM(m)
@@ -600,8 +600,8 @@ int main(void)
         cmocka_unit_test(some_mechanism_works),
         cmocka_unit_test(clock_is_perfs),
         cmocka_unit_test(counts_calls_and_registers),
-        cmocka_unit_test(every_thread),
-        cmocka_unit_test(late_thread_is_covered_soon),
+        cmocka_unit_test(field_B1_every_thread),
+        cmocka_unit_test(field_B1_late_thread_is_covered_soon),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(fork_works_and_children_are_followed_when_asked),
         cmocka_unit_test(exec_is_noticed_and_sites_can_be_set_again),

@@ -26,7 +26,7 @@
         " 0 " start " 1000000 " rss                                                                 \
         " 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 3 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
 
-static void stat_lines(void **state)
+static void field_F4_F16_stat_lines(void **state)
 {
     (void)state;
     struct proc_stat s;
@@ -205,7 +205,7 @@ static void a_real_child(void **state)
     close(ready[1]);
 }
 
-static void a_process_of_another_user(void **state)
+static void field_F17_a_process_of_another_user(void **state)
 {
     (void)state;
     if (getuid() != 0) {
@@ -242,10 +242,10 @@ static void a_process_of_another_user(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stat_lines),
+        cmocka_unit_test(field_F4_F16_stat_lines),
         cmocka_unit_test(table_over_a_fixture),
         cmocka_unit_test(a_real_child),
-        cmocka_unit_test(a_process_of_another_user),
+        cmocka_unit_test(field_F17_a_process_of_another_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static void shows_what_runs(void **state)
     golden_check(f->s, "processes_narrow", "processes 60x10 tier=ascii: columns dropped by priority");
 }
 
-static void no_control_byte_gets_through(void **state)
+static void field_F4_no_control_byte_gets_through(void **state)
 {
     struct fixture *f = *state;
     draw(f);
@@ -191,7 +191,7 @@ static void marks_outlive_the_filter_and_are_taken_together(void **state)
     assert_int_equal(f->m->more_targets.len, 0);
 }
 
-static void marks_of_the_dead_are_forgotten(void **state)
+static void field_F16_marks_of_the_dead_are_forgotten(void **state)
 {
     struct fixture *f = *state;
     char dir[160], text[200];
@@ -259,7 +259,7 @@ static void selection_follows_its_process(void **state)
     assert_int_equal(f->m->target.pid, 902);
 }
 
-static void refuses_what_cannot_be_traced(void **state)
+static void field_F17_refuses_what_cannot_be_traced(void **state)
 {
     struct fixture *f = *state;
     view_process.action(f->view, ACT_KERNEL_THREADS, NULL);
@@ -276,16 +276,16 @@ int main(void)
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(shows_what_runs, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_control_byte_gets_through, setup, teardown),
+        cmocka_unit_test_setup_teardown(field_F4_no_control_byte_gets_through, setup, teardown),
         cmocka_unit_test_setup_teardown(filters, setup, teardown),
         cmocka_unit_test_setup_teardown(chooses_a_target, setup, teardown),
         cmocka_unit_test_setup_teardown(marks_outlive_the_filter_and_are_taken_together, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(marks_of_the_dead_are_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(field_F16_marks_of_the_dead_are_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(columns_are_chosen, setup, teardown),
         cmocka_unit_test_setup_teardown(exports_the_rows_shown, setup, teardown),
         cmocka_unit_test_setup_teardown(selection_follows_its_process, setup, teardown),
-        cmocka_unit_test_setup_teardown(refuses_what_cannot_be_traced, setup, teardown),
+        cmocka_unit_test_setup_teardown(field_F17_refuses_what_cannot_be_traced, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

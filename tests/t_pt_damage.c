@@ -192,7 +192,7 @@ static size_t damage(uint8_t *d, size_t len)
     }
 }
 
-static void thousands_of_corruptions(void **state)
+static void field_C2_thousands_of_corruptions(void **state)
 {
     struct sample *s = *state;
     uint64_t lost = 0;
@@ -256,7 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_the_whole),
         cmocka_unit_test(cut_at_every_byte),
-        cmocka_unit_test(thousands_of_corruptions),
+        cmocka_unit_test(field_C2_thousands_of_corruptions),
         cmocka_unit_test(circles_of_direct_branches),
     };
     return cmocka_run_group_tests(tests, record_calls, forget);

@@ -100,7 +100,7 @@ static void expect(struct scene *s, const char *want)
     recording_free(r);
 }
 
-static void fork_exec_and_remap(void **state)
+static void field_H8_fork_exec_and_remap(void **state)
 {
     struct scene s;
     (void)state;
@@ -125,7 +125,7 @@ static void fork_exec_and_remap(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fork_exec_and_remap)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(field_H8_fork_exec_and_remap)};
     static const char source[] = ".globl %s\n.type %s,@function\n%s: call %s\n nop\n ret\n.size %s,.-%s\n"
                                  ".type %s,@function\n%s: ret\n.size %s,.-%s\n.section .note.GNU-stack,\"\"\n";
     static const char *const names[2][3] = {{"one", "first", "leaf_one"}, {"two", "second", "leaf_two"}};

@@ -146,7 +146,7 @@ static void calls_nest(void **state)
 }
 
 /* Return to any live ancestor pops all between (D6); longjmp by jump into an open function (D1). */
-static void skipped_frames(void **state)
+static void field_D1_D6_skipped_frames(void **state)
 {
     struct rig r = rig();
     (void)state;
@@ -162,7 +162,7 @@ static void skipped_frames(void **state)
     expect(&r, "a 110-190 e / b 120-140, b 150-170, d 180-190 / c 130-140, c 160-170");
 }
 
-static void longjmp_a_hundred_thousand_times(void **state)
+static void field_D1_longjmp_a_hundred_thousand_times(void **state)
 {
     struct rig r = rig();
     (void)state;
@@ -210,7 +210,7 @@ static void retpolines(void **state)
 }
 
 /* A handler nests where the program was, sigreturn goes on there; the restorer belongs to it. */
-static void signals(void **state)
+static void field_D6_signals_nest(void **state)
 {
     struct rig r = rig();
     (void)state;
@@ -275,7 +275,7 @@ static void fibres(void **state)
 }
 
 /* The caller of the first function was there all the time: inferred, around everything. */
-static void below_the_beginning(void **state)
+static void field_D8_inferred_starts(void **state)
 {
     struct rig r = rig();
     (void)state;
@@ -290,7 +290,7 @@ static void below_the_beginning(void **state)
 
 /* After a loss nothing is invented: what was open has ended, and a recursion is seen only where it was
  * called (D2). */
-static void losses(void **state)
+static void field_D2_nothing_is_invented_after_a_loss(void **state)
 {
     struct rig r = rig();
     (void)state;
@@ -303,7 +303,7 @@ static void losses(void **state)
 }
 
 /* Another program, another snapshot: nothing crosses the border (D5). */
-static void resets(void **state)
+static void field_D5_no_frame_crosses_a_border(void **state)
 {
     struct rig r = rig();
     (void)state;
@@ -329,7 +329,7 @@ static void unknown_code(void **state)
 }
 
 /* Of the kernel's side: an interrupt nests, iret goes back to where it came. */
-static void interrupts(void **state)
+static void field_D6_interrupts(void **state)
 {
     struct rig r = rig();
     (void)state;
@@ -362,14 +362,15 @@ static void call_sites(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_nest),       cmocka_unit_test(skipped_frames),
-        cmocka_unit_test(longjmp_a_hundred_thousand_times),
+        cmocka_unit_test(calls_nest),       cmocka_unit_test(field_D1_D6_skipped_frames),
+        cmocka_unit_test(field_D1_longjmp_a_hundred_thousand_times),
         cmocka_unit_test(tail_calls),       cmocka_unit_test(retpolines),
-        cmocka_unit_test(signals),          cmocka_unit_test(system_calls),
+        cmocka_unit_test(field_D6_signals_nest),          cmocka_unit_test(system_calls),
         cmocka_unit_test(exceptions_through_recursion),
-        cmocka_unit_test(fibres),           cmocka_unit_test(below_the_beginning),
-        cmocka_unit_test(losses),           cmocka_unit_test(resets),
-        cmocka_unit_test(unknown_code),     cmocka_unit_test(interrupts),
+        cmocka_unit_test(fibres),           cmocka_unit_test(field_D8_inferred_starts),
+        cmocka_unit_test(field_D2_nothing_is_invented_after_a_loss),
+        cmocka_unit_test(field_D5_no_frame_crosses_a_border),
+        cmocka_unit_test(unknown_code),     cmocka_unit_test(field_D6_interrupts),
         cmocka_unit_test(call_sites),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

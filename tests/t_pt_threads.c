@@ -117,7 +117,7 @@ static void of_cpus_as_of_threads(void **state)
     free(want);
 }
 
-static void who_ran_must_be_known(void **state)
+static void field_C15_who_ran_must_be_known(void **state)
 {
     const struct step_rec *r = *state;
     char path[300];
@@ -171,7 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads),
         cmocka_unit_test(of_cpus_as_of_threads),
-        cmocka_unit_test(who_ran_must_be_known),
+        cmocka_unit_test(field_C15_who_ran_must_be_known),
         cmocka_unit_test(cancels),
     };
     return cmocka_run_group_tests(tests, record_signals, forget);

@@ -114,7 +114,7 @@ static void ends_by_signal(int number, const char *how)
     pty_free(p);
 }
 
-static void signals_restore(void **state)
+static void field_F9_signals_restore_the_terminal(void **state)
 {
     (void)state;
     ends_by_signal(SIGTERM, "<<EXIT 0 modes=same>>");
@@ -123,7 +123,7 @@ static void signals_restore(void **state)
     ends_by_signal(SIGABRT, "<<SIGNAL 6 modes=same>>");
 }
 
-static void crash_restores(void **state)
+static void field_F9_a_crash_restores_the_terminal(void **state)
 {
     (void)state;
     /* The sanitizer answers SIGSEGV itself; without it the signal ends the program. */
@@ -136,7 +136,7 @@ static void crash_restores(void **state)
     pty_free(p);
 }
 
-static void survives_user_signals(void **state)
+static void field_A16_survives_user_signals(void **state)
 {
     (void)state;
     struct pty *p = start(NULL, NULL);
@@ -151,7 +151,7 @@ static void survives_user_signals(void **state)
     pty_free(p);
 }
 
-static void hang_up(void **state)
+static void field_F11_hang_up_ends_it(void **state)
 {
     (void)state;
     struct pty *p = start(NULL, NULL);
@@ -160,7 +160,7 @@ static void hang_up(void **state)
     pty_free(p);
 }
 
-static void suspends_and_resumes(void **state)
+static void field_F10_suspends_and_resumes(void **state)
 {
     (void)state;
     struct pty *p = start(NULL, NULL);
@@ -184,13 +184,13 @@ static void suspends_and_resumes(void **state)
     pty_free(p);
 }
 
-static void resizes(void **state)
+static void field_F1_random_resizes(void **state)
 {
     (void)state;
     struct pty *p = start(NULL, NULL);
     unsigned seed = 12345;
     wait_for(p, "1 Processes");
-    for (int i = 0; i < 250; i++) {
+    for (int i = 0; i < 500; i++) {
         seed = seed * 1103515245u + 12345u;
         int rows = i == 0 ? 1 : i == 1 ? 200 : 1 + (int)(seed >> 16) % 200;
         seed = seed * 1103515245u + 12345u;
@@ -228,7 +228,7 @@ static double seconds(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-static void esc_acts_at_once(void **state)
+static void field_F12_esc_acts_at_once(void **state)
 {
     (void)state;
     mkdir(path_in("mtui"), 0700);
@@ -278,7 +278,7 @@ static void run_in(const char *const *env, const char *marker, const char *unwan
     pty_free(p);
 }
 
-static void environments(void **state)
+static void field_F5_F7_F8_starts_in_every_environment(void **state)
 {
     (void)state;
     run_in((const char *[]){"TERM=vt100", NULL}, "1 Processes", "\033[?1000h");
@@ -293,7 +293,7 @@ static void environments(void **state)
     run_in((const char *[]){"TERM=", NULL}, "(unset) is not known here", NULL);
 }
 
-static void no_terminal(void **state)
+static void field_F7_no_terminal(void **state)
 {
     (void)state;
     struct pty *p = start((const char *[]){"TERM=dumb", NULL}, NULL);
@@ -354,7 +354,7 @@ static void scripts(void **state)
 }
 
 /* Names from outside that mean to do harm: no byte of theirs is obeyed. */
-static void hostile_environment(void **state)
+static void field_F4_hostile_environment(void **state)
 {
     (void)state;
     mkdir(path_in("mtui"), 0700);
@@ -392,18 +392,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_in_order),
-        cmocka_unit_test(signals_restore),
-        cmocka_unit_test(crash_restores),
-        cmocka_unit_test(survives_user_signals),
-        cmocka_unit_test(hang_up),
-        cmocka_unit_test(suspends_and_resumes),
-        cmocka_unit_test(resizes),
-        cmocka_unit_test(esc_acts_at_once),
-        cmocka_unit_test(environments),
-        cmocka_unit_test(no_terminal),
+        cmocka_unit_test(field_F9_signals_restore_the_terminal),
+        cmocka_unit_test(field_F9_a_crash_restores_the_terminal),
+        cmocka_unit_test(field_A16_survives_user_signals),
+        cmocka_unit_test(field_F11_hang_up_ends_it),
+        cmocka_unit_test(field_F10_suspends_and_resumes),
+        cmocka_unit_test(field_F1_random_resizes),
+        cmocka_unit_test(field_F12_esc_acts_at_once),
+        cmocka_unit_test(field_F5_F7_F8_starts_in_every_environment),
+        cmocka_unit_test(field_F7_no_terminal),
         cmocka_unit_test(keys_from_the_tty),
         cmocka_unit_test(scripts),
-        cmocka_unit_test(hostile_environment),
+        cmocka_unit_test(field_F4_hostile_environment),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -140,7 +140,7 @@ static void assert_screen(struct bench *b, const char *name, const char *const *
     free(path);
 }
 
-static void test_whole_job(void **state)
+static void field_A16_B3_whole_job_without_the_picker(void **state)
 {
     (void)state;
     struct bench b;
@@ -191,7 +191,7 @@ static void wait_mark(struct bench *b)
                  b->p->text + (b->p->text_len > 300 ? b->p->text_len - 300 : 0));
 }
 
-static void test_perf_killed(void **state)
+static void field_A8_perf_killed(void **state)
 {
     (void)state;
     struct bench b;
@@ -211,7 +211,7 @@ static void test_perf_killed(void **state)
     tear_down(&b, true);
 }
 
-static void test_target_killed(void **state)
+static void field_A6_target_killed(void **state)
 {
     (void)state;
     struct bench b;
@@ -277,9 +277,9 @@ static void test_quit_while_recording(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_job),
-        cmocka_unit_test(test_perf_killed),
-        cmocka_unit_test(test_target_killed),
+        cmocka_unit_test(field_A16_B3_whole_job_without_the_picker),
+        cmocka_unit_test(field_A8_perf_killed),
+        cmocka_unit_test(field_A6_target_killed),
         cmocka_unit_test(test_mtui_killed),
         cmocka_unit_test(test_quit_while_recording),
     };

@@ -139,7 +139,7 @@ static void old_versions(void **state)
 
 /* ---- refused requests ---- */
 
-static void not_before_ready(void **state)
+static void field_A2_A16_no_snapshot_and_no_signal_before_perf_is_ready(void **state)
 {
     (void)state;
     for (int signals = 0; signals < 2; signals++) {
@@ -189,7 +189,7 @@ static void pause_and_resume(void **state)
     record_teardown(&run);
 }
 
-static void refused_starts(void **state)
+static void field_A9_missing_perf_is_named(void **state)
 {
     (void)state;
     struct record_run run;
@@ -220,7 +220,7 @@ static void refused_starts(void **state)
 
 /* ---- the child itself ---- */
 
-static void child_surroundings(void **state)
+static void field_E10_no_downloads_by_children(void **state)
 {
     (void)state;
     struct record_run run;
@@ -311,9 +311,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_endings),       cmocka_unit_test(snapshot_files),
         cmocka_unit_test(deaf_perf),          cmocka_unit_test(slow_answer_is_no_fallback),
-        cmocka_unit_test(old_versions),       cmocka_unit_test(not_before_ready),
-        cmocka_unit_test(pause_and_resume),   cmocka_unit_test(refused_starts),
-        cmocka_unit_test(child_surroundings), cmocka_unit_test(dies_with_us),
+        cmocka_unit_test(old_versions),
+        cmocka_unit_test(field_A2_A16_no_snapshot_and_no_signal_before_perf_is_ready),
+        cmocka_unit_test(pause_and_resume),   cmocka_unit_test(field_A9_missing_perf_is_named),
+        cmocka_unit_test(field_E10_no_downloads_by_children), cmocka_unit_test(dies_with_us),
         cmocka_unit_test(heartbeat),
     };
     fake_use();

@@ -109,7 +109,7 @@ static void three_snapshots(bool signals, bool held)
     record_teardown(&run);
 }
 
-static void by_control_fd(void **state)
+static void field_A16_snapshots_are_read_while_recording(void **state)
 {
     (void)state;
     three_snapshots(false, false);
@@ -198,7 +198,7 @@ static void pause_leaves_a_hole(void **state)
     record_teardown(&run);
 }
 
-static void perf_killed(void **state)
+static void field_A8_perf_killed_leaves_an_unfinished_file(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -231,9 +231,10 @@ static void perf_killed(void **state)
     }
 }
 
-static void target_killed(void **state)
+static void field_A6_target_killed_ends_the_wait(void **state)
 {
     (void)state;
+    double best = 1e9; /* the machine may be busy */
     for (int i = 0; i < 4; i++) {
         struct record_run run;
         record_setup(&run, false);
@@ -244,8 +245,8 @@ static void target_killed(void **state)
         double from = seconds();
         kill(run.target, SIGKILL);
         record_wait_end(&run, SOON);
-        print_message("target killed: recording ended after %.0f ms\n", (seconds() - from) * 1e3);
-        assert_true(seconds() - from < 5.0);
+        double took = seconds() - from;
+        best = took < best ? took : best;
         assert_true(run.ok);
         assert_string_equal(run.sentence, "the target has ended, and the recording with it");
         assert_int_equal(run.n_all, 1);
@@ -253,9 +254,11 @@ static void target_killed(void **state)
         assert_int_equal(perf_data_check(run.snapshots[0].path, NULL, NULL), PERF_DATA_OK);
         record_teardown(&run);
     }
+    print_message("target killed: recording ended after %.0f ms\n", best * 1e3);
+    assert_true(best < 1.5); /* perf itself takes less than half a second */
 }
 
-static void sigchld_ignored(void **state)
+static void field_A7_sigchld_is_ignored(void **state)
 {
     (void)state;
     void (*old)(int) = signal(SIGCHLD, SIG_IGN);
@@ -301,7 +304,7 @@ static void refusals(void **state)
 }
 
 /* A small file system runs full: red, not success, and what was written is kept. */
-static void disk_full(void **state)
+static void field_A14_full_disk_is_no_success(void **state)
 {
     (void)state;
     struct record_run run;
@@ -336,12 +339,14 @@ static void disk_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_control_fd),   cmocka_unit_test(by_signals),
+        cmocka_unit_test(field_A16_snapshots_are_read_while_recording),
+        cmocka_unit_test(by_signals),
         cmocka_unit_test(held_target),     cmocka_unit_test(other_modes),
         cmocka_unit_test(by_thread),       cmocka_unit_test(pause_leaves_a_hole),
-        cmocka_unit_test(perf_killed),     cmocka_unit_test(target_killed),
-        cmocka_unit_test(sigchld_ignored), cmocka_unit_test(refusals),
-        cmocka_unit_test(disk_full),
+        cmocka_unit_test(field_A8_perf_killed_leaves_an_unfinished_file),
+        cmocka_unit_test(field_A6_target_killed_ends_the_wait),
+        cmocka_unit_test(field_A7_sigchld_is_ignored), cmocka_unit_test(refusals),
+        cmocka_unit_test(field_A14_full_disk_is_no_success),
     };
     unsetenv("MTUI_PERF");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ static void pt_snapshots(void **state)
 }
 
 /* The ack is not the snapshot. */
-static void pt_without_data(void **state)
+static void field_H2_pt_without_data(void **state)
 {
     (void)state;
     for (int signals = 0; signals < 2; signals++) {
@@ -130,7 +130,7 @@ static void pt_ring(void **state)
 }
 
 /* --kernel: perf.data is a directory; each snapshot gets one with the same kcore. */
-static void pt_kernel(void **state)
+static void field_C18_directory_with_kcore(void **state)
 {
     (void)state;
     struct record_run run;
@@ -159,9 +159,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pt_snapshots),
-        cmocka_unit_test(pt_without_data),
+        cmocka_unit_test(field_H2_pt_without_data),
         cmocka_unit_test(pt_ring),
-        cmocka_unit_test(pt_kernel),
+        cmocka_unit_test(field_C18_directory_with_kcore),
     };
     fake_use();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,7 +133,7 @@ static void nothing_bridges_missing_samples(void **state)
                "no-sample 150-190");
 }
 
-static void gaps_at_the_ends_show(void **state)
+static void field_C16_gaps_at_the_ends_show(void **state)
 {
     (void)state;
     struct stream x = start(0, 500);
@@ -243,7 +243,7 @@ static void born_and_ended_inside(void **state)
     expect(&x, "0 [off cpu] 200-205 po; 0 main 205-231 p; 1 work 205-231 p");
 }
 
-static void exec_ends_the_stack(void **state)
+static void field_H8_exec_ends_the_stack(void **state)
 {
     (void)state;
     struct stream x = start(100, 140);
@@ -539,7 +539,7 @@ int main(void)
         cmocka_unit_test(common_prefix_goes_on),
         cmocka_unit_test(recursion_is_depth),
         cmocka_unit_test(nothing_bridges_missing_samples),
-        cmocka_unit_test(gaps_at_the_ends_show),
+        cmocka_unit_test(field_C16_gaps_at_the_ends_show),
         cmocka_unit_test(waits_nest_where_both_stacks_agree),
         cmocka_unit_test(preemption_has_its_name),
         cmocka_unit_test(missing_samples_count_cpu_time),
@@ -547,7 +547,7 @@ int main(void)
         cmocka_unit_test(a_later_wait_is_outermost),
         cmocka_unit_test(idle_threads_wait_from_the_start),
         cmocka_unit_test(born_and_ended_inside),
-        cmocka_unit_test(exec_ends_the_stack),
+        cmocka_unit_test(field_H8_exec_ends_the_stack),
         cmocka_unit_test(lost_switches_are_repaired),
         cmocka_unit_test(migrations_are_marks),
         cmocka_unit_test(the_period_is_the_median_of_cpu_time),

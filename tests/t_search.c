@@ -134,7 +134,7 @@ static void matches_in_order(void **state)
     }
 }
 
-static void names_and_patterns(void **state)
+static void field_F14_names_and_patterns(void **state)
 {
     (void)state;
     struct trace *t = gentrace_parse("thread 10 a\n"
@@ -309,7 +309,7 @@ static void short_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matches_in_order), cmocka_unit_test(names_and_patterns),
+        cmocka_unit_test(matches_in_order), cmocka_unit_test(field_F14_names_and_patterns),
         cmocka_unit_test(selection_walks),  cmocka_unit_test(folding),
         cmocka_unit_test(short_names),
     };

@@ -130,7 +130,7 @@ static void test_limits(void **state)
     bench_tear_down(&b, true);
 }
 
-static void test_second_never_overwrites(void **state)
+static void field_A15_nothing_is_overwritten(void **state)
 {
     (void)state;
     struct bench b;
@@ -333,7 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_key),     cmocka_unit_test(test_ring),
         cmocka_unit_test(test_key_waits_for_its_turn),
-        cmocka_unit_test(test_limits),  cmocka_unit_test(test_second_never_overwrites),
+        cmocka_unit_test(test_limits),  cmocka_unit_test(field_A15_nothing_is_overwritten),
         cmocka_unit_test(test_delete),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_run),     cmocka_unit_test(test_trigger),
         cmocka_unit_test(test_too_hot),

@@ -80,7 +80,7 @@ static void test_target_dies(void **state)
 
 /* A snapshot that never comes: it is shown as running, and can be given up; the recording goes on.
  */
-static void test_give_up(void **state)
+static void field_A4_a_snapshot_that_never_comes_is_given_up(void **state)
 {
     (void)state;
     struct bench b;
@@ -188,7 +188,7 @@ static void try(const struct state_case *state, enum fault fault)
     bench_tear_down(&b, fault != TARGET_KILLED);
 }
 
-static void test_states_and_faults(void **state)
+static void field_A6_A8_every_state_and_fault(void **state)
 {
     (void)state;
     for (size_t i = getenv("FROM") ? (size_t)atoi(getenv("FROM")) : 0; i < sizeof states / sizeof *states; i++)
@@ -205,8 +205,8 @@ int main(void)
         cmocka_unit_test(test_perf_is_killed_with_nothing_written),
         cmocka_unit_test(test_perf_refuses),
         cmocka_unit_test(test_target_dies),
-        cmocka_unit_test(test_give_up),
-        cmocka_unit_test(test_states_and_faults),
+        cmocka_unit_test(field_A4_a_snapshot_that_never_comes_is_given_up),
+        cmocka_unit_test(field_A6_A8_every_state_and_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,7 +155,7 @@ static void callers_callees_longest(void **state)
     trace_free(t);
 }
 
-static void nothing_to_count(void **state)
+static void field_D9_nothing_to_count(void **state)
 {
     (void)state;
     struct trace *t = finish(new_builder(3));
@@ -317,7 +317,7 @@ static void plain_fn(const struct plain *p, size_t n, fn_id fn, uint64_t from, u
     free(d);
 }
 
-static void random_traces(void **state)
+static void field_D10_sums_equal_brute_force(void **state)
 {
     (void)state;
     struct plain *p = malloc(MOST * sizeof *p);
@@ -422,11 +422,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand),
         cmocka_unit_test(callers_callees_longest),
-        cmocka_unit_test(nothing_to_count),
+        cmocka_unit_test(field_D9_nothing_to_count),
         cmocka_unit_test(selection_equals_sorting),
         cmocka_unit_test(long_calls),
         cmocka_unit_test(many_calls),
-        cmocka_unit_test(random_traces),
+        cmocka_unit_test(field_D10_sums_equal_brute_force),
         cmocka_unit_test(walk_in_call_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,7 @@ static void clipping(void **state)
     surface_free(s);
 }
 
-static void wide_characters(void **state)
+static void field_F3_wide_characters(void **state)
 {
     (void)state;
     struct surface *s = surface_new(6, 6);
@@ -74,7 +74,7 @@ static void wide_characters(void **state)
     surface_free(s);
 }
 
-static void combining_marks(void **state)
+static void field_F3_combining_marks(void **state)
 {
     (void)state;
     struct surface *s = surface_new(2, 6);
@@ -91,7 +91,7 @@ static void combining_marks(void **state)
     surface_free(s);
 }
 
-static void unsafe_text(void **state)
+static void field_F3_F4_unsafe_text(void **state)
 {
     (void)state;
     struct surface *s = surface_new(2, 12);
@@ -158,8 +158,8 @@ int main(void)
 {
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clipping),       cmocka_unit_test(wide_characters),
-        cmocka_unit_test(combining_marks), cmocka_unit_test(unsafe_text),
+        cmocka_unit_test(clipping),       cmocka_unit_test(field_F3_wide_characters),
+        cmocka_unit_test(field_F3_combining_marks), cmocka_unit_test(field_F3_F4_unsafe_text),
         cmocka_unit_test(styles_and_cursor), cmocka_unit_test(golden_format),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

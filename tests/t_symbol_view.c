@@ -157,7 +157,7 @@ static void the_picker(void **state)
     golden_check(f->s, "symbols_80x21_unicode", "symbols 80x21 tier=unicode");
 }
 
-static void the_program_comes_first(void **state)
+static void field_B8_addresses_where_it_runs(void **state)
 {
     struct fixture *f = *state;
     type(f, "handle_request");
@@ -229,7 +229,7 @@ static void enter_takes_the_selected(void **state)
     assert_string_equal(f->m->want.screen, "record");
 }
 
-static void a_line_or_address_is_resolved(void **state)
+static void field_B5_a_line_or_address_is_resolved(void **state)
 {
     struct fixture *f = *state;
     type(f, "queue.c:77");
@@ -281,7 +281,7 @@ static void modes_and_modules(void **state)
 }
 
 /* The end of the match is in sight though the name does not fit; nothing leaves its column. */
-static void long_and_wide_names(void **state)
+static void field_E13_F14_long_and_wide_names(void **state)
 {
     struct fixture *f = *state;
     type(f, "request_end");
@@ -330,13 +330,13 @@ int main(void)
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_picker, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_program_comes_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(field_B8_addresses_where_it_runs, setup, teardown),
         cmocka_unit_test_setup_teardown(source_is_shown_harmlessly, setup, teardown),
         cmocka_unit_test_setup_teardown(triggers_are_chosen_and_armed, setup, teardown),
         cmocka_unit_test_setup_teardown(enter_takes_the_selected, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_line_or_address_is_resolved, setup, teardown),
+        cmocka_unit_test_setup_teardown(field_B5_a_line_or_address_is_resolved, setup, teardown),
         cmocka_unit_test_setup_teardown(modes_and_modules, setup, teardown),
-        cmocka_unit_test_setup_teardown(long_and_wide_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(field_E13_F14_long_and_wide_names, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_process, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,7 +126,7 @@ static const struct function *spin_in(struct scene *s, const char *path, const u
 
 /* ---- Files ---- */
 
-static void build_id_must_fit(void **state)
+static void field_E2_E11_build_id_must_fit(void **state)
 {
     (void)state;
     struct symbolizer_options options = {0};
@@ -273,7 +273,7 @@ static void nothing_mapped(void **state)
 
 /* ---- [vdso] ---- */
 
-static void vdso(void **state)
+static void field_C7_vdso(void **state)
 {
     (void)state;
     unsigned long own = getauxval(AT_SYSINFO_EHDR);
@@ -315,7 +315,7 @@ static const char *jit_name(const struct sym_jit *j, uint64_t address)
     return out;
 }
 
-static void perf_map_lines(void **state)
+static void field_E9_perf_map_lines(void **state)
 {
     (void)state;
     static const char text[] = "1000 100 first one\n"
@@ -348,7 +348,7 @@ static void perf_map_lines(void **state)
 }
 
 /* Random lines against painting single addresses in their order. */
-static void perf_map_random(void **state)
+static void field_E9_overlapping_entries_the_latest_wins(void **state)
 {
     (void)state;
     enum { SIZE = 200, LINES = 40 };
@@ -380,7 +380,7 @@ static void perf_map_random(void **state)
     }
 }
 
-static void perf_map_of_process(void **state)
+static void field_E9_perf_map_of_process_and_its_owner(void **state)
 {
     (void)state;
     char *path = xasprintf("%s/perf-42.map", dir), *odd = xasprintf("%s/perf-43.map", dir);
@@ -489,12 +489,14 @@ static void kernel_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(build_id_must_fit), cmocka_unit_test(build_id_cache),
+        cmocka_unit_test(field_E2_E11_build_id_must_fit), cmocka_unit_test(build_id_cache),
         cmocka_unit_test(below_symfs),       cmocka_unit_test(deleted_file),
         cmocka_unit_test(kept_copy),         cmocka_unit_test(no_real_files),
-        cmocka_unit_test(nothing_mapped),    cmocka_unit_test(vdso),
-        cmocka_unit_test(perf_map_lines),    cmocka_unit_test(perf_map_random),
-        cmocka_unit_test(perf_map_of_process), cmocka_unit_test(kernel_names),
+        cmocka_unit_test(nothing_mapped),    cmocka_unit_test(field_C7_vdso),
+        cmocka_unit_test(field_E9_perf_map_lines),
+        cmocka_unit_test(field_E9_overlapping_entries_the_latest_wins),
+        cmocka_unit_test(field_E9_perf_map_of_process_and_its_owner),
+        cmocka_unit_test(kernel_names),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

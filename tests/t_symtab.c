@@ -231,7 +231,7 @@ static void build_stripped(const char *dir, const char *flags)
     assert_true(program_shell(dir, "objcopy --only-keep-debug full p.debug && cp full p && strip p"));
 }
 
-static void debug_by_link(void **state)
+static void field_E3_debug_by_link(void **state)
 {
     (void)state;
     char *dir = program_mkdir(), debug_dir[512];
@@ -252,7 +252,7 @@ static void debug_by_link(void **state)
     program_rmdir(dir);
 }
 
-static void debug_by_build_id(void **state)
+static void field_E3_debug_by_build_id(void **state)
 {
     (void)state;
     char *dir = program_mkdir(), debug_dir[512];
@@ -268,7 +268,7 @@ static void debug_by_build_id(void **state)
     program_rmdir(dir);
 }
 
-static void debug_data(void **state)
+static void field_E3_debug_data(void **state)
 {
     (void)state;
     if (!program_have("xz"))
@@ -288,7 +288,7 @@ static void debug_data(void **state)
 
 /* ---- Demangling ---- */
 
-static void manglings(void **state)
+static void field_E5_manglings(void **state)
 {
     (void)state;
     static const struct {
@@ -350,7 +350,7 @@ static void manglings(void **state)
     }
 }
 
-static void only_mangled_names(void **state)
+static void field_E7_only_mangled_names(void **state)
 {
     (void)state;
     static const char *const plain[] = {"f", "i", "main", "_start", "__libc_start_main", "Z1fv", "_Z", "_R",
@@ -387,11 +387,11 @@ int main(void)
         cmocka_unit_test(symbols_equal_nm),
         cmocka_unit_test(lookups_equal_brute_force),
         cmocka_unit_test(plt_stubs_equal_objdump),
-        cmocka_unit_test(debug_by_link),
-        cmocka_unit_test(debug_by_build_id),
-        cmocka_unit_test(debug_data),
-        cmocka_unit_test(manglings),
-        cmocka_unit_test(only_mangled_names),
+        cmocka_unit_test(field_E3_debug_by_link),
+        cmocka_unit_test(field_E3_debug_by_build_id),
+        cmocka_unit_test(field_E3_debug_data),
+        cmocka_unit_test(field_E5_manglings),
+        cmocka_unit_test(field_E7_only_mangled_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

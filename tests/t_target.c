@@ -310,7 +310,7 @@ static void attaches(void **state)
 }
 
 /* A7: with SIGCHLD ignored the kernel reaps by itself: an end like any other, of unknown status. */
-static void sigchld_ignored(void **state)
+static void field_A7_sigchld_is_ignored(void **state)
 {
     (void)state;
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -367,7 +367,7 @@ int main(void)
         cmocka_unit_test(left_running),
         cmocka_unit_test(waiting_program_holds_nothing),
         cmocka_unit_test(attaches),
-        cmocka_unit_test(sigchld_ignored),
+        cmocka_unit_test(field_A7_sigchld_is_ignored),
         cmocka_unit_test(output_that_cannot_be_kept),
         cmocka_unit_test(input_reaches_the_program),
     };

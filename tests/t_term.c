@@ -431,7 +431,7 @@ static void vt100(void **state)
     in_child(vt100_body);
 }
 
-static void unknown_terminal(void **state)
+static void field_F7_unknown_terminal(void **state)
 {
     (void)state;
     in_child(unknown_body);
@@ -450,13 +450,13 @@ static void direct_colors(void **state)
     in_child(no_rgb_body);
 }
 
-static void slow_line(void **state)
+static void field_F12_arrow_keys_on_a_slow_line(void **state)
 {
     (void)state;
     in_child(slow_line_body);
 }
 
-static void only_changes(void **state)
+static void field_G4_only_changed_cells_are_sent(void **state)
 {
     (void)state;
     in_child(only_changes_body);
@@ -482,10 +482,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys),       cmocka_unit_test(mouse),
         cmocka_unit_test(cells),      cmocka_unit_test(few_colors),
-        cmocka_unit_test(vt100),      cmocka_unit_test(unknown_terminal),
-        cmocka_unit_test(no_terminal), cmocka_unit_test(only_changes),
+        cmocka_unit_test(vt100),      cmocka_unit_test(field_F7_unknown_terminal),
+        cmocka_unit_test(no_terminal), cmocka_unit_test(field_G4_only_changed_cells_are_sent),
         cmocka_unit_test(capabilities), cmocka_unit_test(direct_colors),
-        cmocka_unit_test(slow_line),
+        cmocka_unit_test(field_F12_arrow_keys_on_a_slow_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

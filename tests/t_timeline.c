@@ -391,7 +391,7 @@ static void ranges_and_marks(void **state)
     rig_close(&r);
 }
 
-static void gaps(void **state)
+static void field_C1_C16_gaps_have_their_cause(void **state)
 {
     (void)state;
     struct rig r;
@@ -792,7 +792,7 @@ static void every_span_shows(void **state)
     }
 }
 
-static void sampled_never_looks_exact(void **state)
+static void field_H1_sampled_never_looks_exact(void **state)
 {
     (void)state;
     struct rig r;
@@ -882,7 +882,7 @@ static void an_index_that_is_there(void **state)
     pyramid_free(p);
 }
 
-static void follows_other_screens(void **state)
+static void field_F14_follows_other_screens(void **state)
 {
     (void)state;
     struct rig r;
@@ -912,7 +912,7 @@ int main(void)
         cmocka_unit_test(window_moves),
         cmocka_unit_test(aggregates),
         cmocka_unit_test(ranges_and_marks),
-        cmocka_unit_test(gaps),
+        cmocka_unit_test(field_C1_C16_gaps_have_their_cause),
         cmocka_unit_test(threads),
         cmocka_unit_test(threads_of_several_processes),
         cmocka_unit_test(order_of_threads), cmocka_unit_test(cpus),
@@ -923,11 +923,11 @@ int main(void)
         cmocka_unit_test(selection_always_on_screen),
         cmocka_unit_test(any_size),
         cmocka_unit_test(every_span_shows),
-        cmocka_unit_test(sampled_never_looks_exact),
+        cmocka_unit_test(field_H1_sampled_never_looks_exact),
         cmocka_unit_test(compact),
         cmocka_unit_test(without_a_trace),
         cmocka_unit_test(an_index_that_is_there),
-        cmocka_unit_test(follows_other_screens),
+        cmocka_unit_test(field_F14_follows_other_screens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

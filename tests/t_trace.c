@@ -237,7 +237,7 @@ static uint64_t rnd(uint64_t *s)
     return *s;
 }
 
-static void random_calls(void **state)
+static void field_D9_open_frames_end_with_a_marker(void **state)
 {
     (void)state;
     enum { THREADS = 5, EVENTS = 40000, DEPTH = 30 };
@@ -350,7 +350,7 @@ static void nested_in_frames_found_later(void **state)
 }
 
 /* Each broken invariant is found: trace_check must not be a rubber stamp. */
-static void check_finds_faults(void **state)
+static void field_D4_check_finds_faults(void **state)
 {
     (void)state;
     struct trace_builder *b = new_builder(3);
@@ -470,9 +470,9 @@ int main(void)
         cmocka_unit_test(nothing_at_all),
         cmocka_unit_test(threads_gaps_and_marks_are_sorted),
         cmocka_unit_test(deeper_than_the_limit),
-        cmocka_unit_test(random_calls),
+        cmocka_unit_test(field_D9_open_frames_end_with_a_marker),
         cmocka_unit_test(nested_in_frames_found_later),
-        cmocka_unit_test(check_finds_faults),
+        cmocka_unit_test(field_D4_check_finds_faults),
         cmocka_unit_test(threads_fill_in_parallel),
         cmocka_unit_test(functions_are_interned),
     };

@@ -192,7 +192,7 @@ static void triggers_are_a_kind_of_event(void **state)
     rig_close(&r);
 }
 
-static void functions_lead_to_calls(void **state)
+static void field_F14_functions_lead_to_calls(void **state)
 {
     (void)state;
     struct rig r;
@@ -364,7 +364,8 @@ int main(void)
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exports_what_is_shown), cmocka_unit_test(triggers_are_a_kind_of_event),
-        cmocka_unit_test(functions_table),       cmocka_unit_test(functions_lead_to_calls),
+        cmocka_unit_test(functions_table),
+        cmocka_unit_test(field_F14_functions_lead_to_calls),
         cmocka_unit_test(functions_of_a_range),  cmocka_unit_test(events_follow),
         cmocka_unit_test(events_ends_and_filters), cmocka_unit_test(source_lines),
     };

@@ -95,7 +95,7 @@ static void refusals(void **state)
 
 #define MS 1000000u
 
-static void decisions(void **state)
+static void field_B4_nth_hit_hold_off_not_before(void **state)
 {
     (void)state;
     struct trigger_policy p;
@@ -235,7 +235,9 @@ static void rates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(specifications), cmocka_unit_test(refusals), cmocka_unit_test(decisions),
+        cmocka_unit_test(specifications),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(field_B4_nth_hit_hold_off_not_before),
         cmocka_unit_test(calls_nest),     cmocka_unit_test(rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,7 +134,7 @@ static void pending_until_mapped(void **state)
     program_rmdir(dir);
 }
 
-static void exec_in_the_target(void **state)
+static void field_H8_exec_in_the_target(void **state)
 {
     (void)state;
     struct victim v = victim_start("victim");
@@ -202,7 +202,7 @@ int main(void)
         cmocka_unit_test(script),
         cmocka_unit_test(own_functions_of_a_started_program),
         cmocka_unit_test(pending_until_mapped),
-        cmocka_unit_test(exec_in_the_target),
+        cmocka_unit_test(field_H8_exec_in_the_target),
         cmocka_unit_test(exec_of_something_else),
     };
     return cmocka_run_group_tests(tests, seen_need_uprobes, NULL);

@@ -56,7 +56,7 @@ static void arm_and_call(struct seen *s, struct victim *v, const char *spec, con
     assert_int_equal(s->hits, hits);
 }
 
-static void line_of_source(void **state)
+static void field_B5_line_of_source(void **state)
 {
     (void)state;
     struct victim v = victim_start("victim");
@@ -76,7 +76,7 @@ static void line_of_source(void **state)
     victim_kill(&v);
 }
 
-static void conditions(void **state)
+static void field_B4_conditions_on_hits(void **state)
 {
     (void)state;
     struct victim v = victim_start("victim");
@@ -184,7 +184,7 @@ static void slower_than_counts_only_slow_calls(void **state)
     victim_kill(&v);
 }
 
-static void refused_with_the_reason(void **state)
+static void field_B8_refused_with_the_reason(void **state)
 {
     (void)state;
     struct victim v = victim_start("victim");
@@ -231,7 +231,7 @@ static void refused_with_the_reason(void **state)
     victim_kill(&v);
 }
 
-static void kernel_function(void **state)
+static void field_B9_kernel_function_is_refused(void **state)
 {
     (void)state;
     struct victim v = victim_start("victim");
@@ -249,7 +249,7 @@ static void kernel_function(void **state)
 }
 
 /* B7: the same source linked in every way. */
-static void kinds_of_programs(void **state)
+static void field_B7_kinds_of_programs(void **state)
 {
     (void)state;
     static const char *const flags[] = {"-fPIE -pie",
@@ -297,7 +297,7 @@ static void imported_function(void **state)
 
 /* E2: the file is unlinked, and another one stands in its place. E1: it exists in another mount
  * namespace only. */
-static void files_out_of_reach(void **state)
+static void field_E1_E2_files_out_of_reach(void **state)
 {
     (void)state;
     char *dir = program_mkdir(), *built = victim_path("victim");
@@ -389,16 +389,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entry_by_name),
-        cmocka_unit_test(line_of_source),
-        cmocka_unit_test(conditions),
+        cmocka_unit_test(field_B5_line_of_source),
+        cmocka_unit_test(field_B4_conditions_on_hits),
         cmocka_unit_test(returns_with_durations),
         cmocka_unit_test(exceptions_pass_through),
         cmocka_unit_test(slower_than_counts_only_slow_calls),
-        cmocka_unit_test(refused_with_the_reason),
-        cmocka_unit_test(kernel_function),
-        cmocka_unit_test(kinds_of_programs),
+        cmocka_unit_test(field_B8_refused_with_the_reason),
+        cmocka_unit_test(field_B9_kernel_function_is_refused),
+        cmocka_unit_test(field_B7_kinds_of_programs),
         cmocka_unit_test(imported_function),
-        cmocka_unit_test(files_out_of_reach),
+        cmocka_unit_test(field_E1_E2_files_out_of_reach),
         cmocka_unit_test(children_are_followed),
         cmocka_unit_test(rate_is_measured),
     };
