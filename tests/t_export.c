@@ -520,6 +520,7 @@ static void samples_weigh_their_periods(void **state)
     struct trace_builder *b = trace_builder_new(f);
     struct sample_log_account acc;
     assert_int_equal(sample_log_build(l, b, f, &acc, NULL), 0);
+    trace_builder_set_info(b, &(struct trace_info){.sampled = true, .recorder = "sample"});
     struct trace *t = finish(b);
     const struct {
         pid_t tid;
