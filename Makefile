@@ -35,9 +35,9 @@ our_cflags = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. $(flags_$(CONFIG)
 	-DMTUI_VERSION='"$(VERSION)"' -DMTUI_DATADIR='"$(datadir)"'
 our_ldflags = $(flags_$(CONFIG)) -pthread
 
-core_src   = $(wildcard core/*.c)
-decode_src = $(wildcard decode/*.c)
-tui_src    = $(filter-out tui/main.c,$(wildcard tui/*.c))
+core_src   = $(wildcard core/*/*.c)
+decode_src = $(wildcard decode/*/*.c)
+tui_src    = $(filter-out tui/app/main.c,$(wildcard tui/*/*.c))
 obj        = $(patsubst %.c,$(BUILD)/%.o,$(1))
 core_lib   = $(BUILD)/libcore.a
 decode_lib = $(BUILD)/libdecode.a
@@ -64,14 +64,14 @@ mtui: $(BUILD)/mtui
 
 include tests/packages.mk
 
-$(BUILD)/mtui: $(BUILD)/tui/main.o $(archives)
+$(BUILD)/mtui: $(BUILD)/tui/app/main.o $(archives)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(our_ldflags) $(LDFLAGS) -o $@ $^ $(libs)
 
 $(core_lib): $(call obj,$(core_src))
 $(decode_lib): $(call obj,$(decode_src))
 # The built-in themes are taken into the object file as they are.
-$(BUILD)/tui/theme_builtin.o: themes/default.theme themes/mono.theme
+$(BUILD)/tui/term/theme_builtin.o: themes/default.theme themes/mono.theme
 
 $(tui_lib): $(call obj,$(tui_src))
 $(archives):
@@ -137,7 +137,7 @@ fuzz: deps-build
 run-fuzzers: $(fuzzers)
 	$(Q)for f in $(fuzzers); do case $$f in *"$(T)"*) echo "== $${f##*/}"; \
 		corpus=$(BUILD)/corpus/$${f##*/}; mkdir -p $$corpus; \
-		[ "$${f##*/}" != fuzz_elf ] || cp $(BUILD)/core/err.o $(BUILD)/core/vec.o $$corpus/; \
+		[ "$${f##*/}" != fuzz_elf ] || cp $(BUILD)/core/base/err.o $(BUILD)/core/base/vec.o $$corpus/; \
 		seeds=tests/fixtures/$${f##*/}; [ -d "$$seeds" ] || seeds=; \
 		MTUI_SEEDS=$$corpus $$f -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
 			-artifact_prefix=$(BUILD)/ $$corpus $$seeds 2>$$f.log || { tail -n 40 $$f.log; exit 1; }; \

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "decode/compare.h"
-#include "decode/fold_recursion.h"
-#include "decode/merged.h"
+#include "decode/trace/compare.h"
+#include "decode/trace/fold_recursion.h"
+#include "decode/trace/merged.h"
 #include "tests/lib_gentrace.h"
 
 static double cpu_ms(void)

@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/fuzzy.h"
-#include "core/rank.h"
-#include "tui/surface.h"
+#include "core/symbols/fuzzy.h"
+#include "core/symbols/rank.h"
+#include "tui/term/surface.h"
 
 #define NAMES 1000000u
 

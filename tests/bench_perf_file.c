@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "decode/callchain.h"
+#include "decode/image/callchain.h"
 #include "tests/lib_perf.h"
 #include "tests/lib_perfwriter.h"
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/probe.h"
-#include "core/vec.h"
+#include "core/trigger/probe.h"
+#include "core/base/vec.h"
 #include "tests/lib_victim.h"
 
 struct seen {

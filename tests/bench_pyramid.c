@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "decode/pyramid.h"
-#include "decode/stats.h"
+#include "decode/trace/pyramid.h"
+#include "decode/trace/stats.h"
 
 enum { THREADS = 64, DEPTHS = 8, ROWS = 60, COLUMNS = 200 };
 

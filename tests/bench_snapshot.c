@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/fmt.h"
+#include "core/base/fmt.h"
 #include "tests/lib_record.h"
 
 #define ROUNDS 15 /* lib_record keeps 16 snapshots, one is the end file */

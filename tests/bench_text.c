@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "decode/perf_text.h"
-#include "decode/text_flow.h"
-#include "decode/text_log.h"
+#include "decode/text/perf_text.h"
+#include "decode/text/text_flow.h"
+#include "decode/text/text_log.h"
 
 static double now_s(void)
 {

@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "core/alloc.h"
-#include "core/fmt.h"
-#include "core/loop.h"
-#include "decode/pyramid.h"
-#include "decode/stats.h"
+#include "core/base/alloc.h"
+#include "core/base/fmt.h"
+#include "core/base/loop.h"
+#include "decode/trace/pyramid.h"
+#include "decode/trace/stats.h"
 #include "tests/lib_gentrace.h"
-#include "tui/function_rows.h"
-#include "tui/glyph.h"
-#include "tui/model.h"
-#include "tui/timeline.h"
-#include "tui/v_timeline.h"
+#include "tui/analysis/function_rows.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/model.h"
+#include "tui/timeline/timeline.h"
+#include "tui/timeline/v_timeline.h"
 
 #define COLS 200
 #define ROWS 60

@@ -1,12 +1,12 @@
-/* core/conf, tui/theme, tui/settings: any bytes as a theme, a config file, a command line. */
+/* core/base/conf, tui/term/theme, tui/ui/settings: any bytes as a theme, a config file, a command line. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/conf.h"
-#include "tui/settings.h"
-#include "tui/theme.h"
+#include "core/base/conf.h"
+#include "tui/ui/settings.h"
+#include "tui/term/theme.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/debug_file.h"
-#include "core/demangle.h"
-#include "core/dwarf_line.h"
-#include "core/elf_file.h"
-#include "core/symtab.h"
+#include "core/symbols/debug_file.h"
+#include "core/symbols/demangle.h"
+#include "core/symbols/dwarf_line.h"
+#include "core/symbols/elf_file.h"
+#include "core/symbols/symtab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

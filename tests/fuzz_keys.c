@@ -1,16 +1,16 @@
-/* tui/keys, tui/term_input, tui/prompt, tui/surface: any bytes as names of keys, mouse reports, text. */
+/* tui/term/keys, tui/term/term_input, tui/ui/prompt, tui/term/surface: any bytes as names of keys, mouse reports, text. */
 #include <locale.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/utf8.h"
-#include "tui/keys.h"
-#include "tui/prompt.h"
-#include "tui/surface.h"
-#include "tui/term_input.h"
+#include "core/base/alloc.h"
+#include "core/base/utf8.h"
+#include "tui/term/keys.h"
+#include "tui/ui/prompt.h"
+#include "tui/term/surface.h"
+#include "tui/term/term_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,13 +8,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "decode/callchain.h"
-#include "decode/map_history.h"
-#include "decode/perf_file.h"
-#include "decode/pt_pieces.h"
-#include "decode/pt_switches.h"
-#include "decode/pt_walk.h"
-#include "decode/tracepoint.h"
+#include "decode/image/callchain.h"
+#include "decode/image/map_history.h"
+#include "decode/perf/perf_file.h"
+#include "decode/pt/pt_pieces.h"
+#include "decode/pt/pt_switches.h"
+#include "decode/pt/pt_walk.h"
+#include "decode/perf/tracepoint.h"
 #include "lib_seeds.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

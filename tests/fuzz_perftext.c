@@ -3,10 +3,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "decode/perf_text.h"
-#include "decode/text_flow.h"
-#include "decode/text_log.h"
-#include "decode/trace.h"
+#include "decode/text/perf_text.h"
+#include "decode/text/text_flow.h"
+#include "decode/text/text_log.h"
+#include "decode/trace/trace.h"
 #include "lib_seeds.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/pt_packet.h"
-#include "decode/pt_stack.h"
-#include "decode/pt_walk.h"
+#include "decode/pt/pt_packet.h"
+#include "decode/pt/pt_stack.h"
+#include "decode/pt/pt_walk.h"
 #include "lib_seeds.h"
 
 #define BASE 0x1000

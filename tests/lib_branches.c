@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/vec.h"
+#include "core/base/alloc.h"
+#include "core/base/vec.h"
 #include "lib_run.h"
 
 static void add(struct branches *list, struct branch b)

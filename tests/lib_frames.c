@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/vec.h"
+#include "core/base/alloc.h"
+#include "core/base/vec.h"
 
 #define SIGNAL_FRAME 256 /* at least so far below the interrupted stack a handler's stack begins */
 

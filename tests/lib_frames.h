@@ -4,7 +4,7 @@
 #ifndef MTUI_TESTS_LIB_FRAMES_H
 #define MTUI_TESTS_LIB_FRAMES_H
 
-#include "decode/trace.h"
+#include "decode/trace/trace.h"
 #include "lib_step.h"
 #include "lib_step_symbols.h"
 

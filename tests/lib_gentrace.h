@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decode/trace.h"
+#include "decode/trace/trace.h"
 
 /* A small fast generator (xorshift64*); the state must not be 0. */
 uint64_t gen_random(uint64_t *state);

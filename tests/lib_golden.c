@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/utf8.h"
-#include "tui/theme.h"
+#include "core/base/utf8.h"
+#include "tui/term/theme.h"
 
 static char *style_words(struct style st, char out[128])
 {

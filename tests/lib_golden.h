@@ -11,7 +11,7 @@
 #ifndef MTUI_TESTS_LIB_GOLDEN_H
 #define MTUI_TESTS_LIB_GOLDEN_H
 
-#include "tui/surface.h"
+#include "tui/term/surface.h"
 
 /* The dump itself, malloc'ed; header is one line with every input that matters. */
 char *golden_dump(const struct surface *s, const char *header);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "core/alloc.h"
+#include "core/base/alloc.h"
 
 #define EVENT_ID 77
 

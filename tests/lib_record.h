@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/recorder.h"
+#include "core/record/recorder.h"
 
 #define RECORD_MAX_SNAPSHOTS 16
 

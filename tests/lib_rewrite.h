@@ -1,4 +1,4 @@
-/* A perf.data of the step recorder (core/perf_writer.h) written anew in another form: records left out or
+/* A perf.data of the step recorder (core/step/perf_writer.h) written anew in another form: records left out or
  * exchanged, the pipe layout. Every failure fails the running test. */
 #ifndef MTUI_TESTS_LIB_REWRITE_H
 #define MTUI_TESTS_LIB_REWRITE_H

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/pt_encode.h"
+#include "core/step/pt_encode.h"
 #include "lib_packets.h"
 #include "lib_perfwriter.h"
 
@@ -189,7 +189,7 @@ static struct perf_writer traced_file(int pipe)
     struct stream s = {.len = 0};
     encode(&s, &o, 20);
     size_t len = s.len & ~(size_t)7;
-    pw_begin(&w, 70, 0); /* AUXTRACE_INFO: as core/perf_writer.c fills it */
+    pw_begin(&w, 70, 0); /* AUXTRACE_INFO: as core/step/perf_writer.c fills it */
     pw_u32(&w, 1);
     pw_u32(&w, 0);
     static const uint64_t info[] = {8, 0, 1, 0, 1, 1 << 10, 1 << 11, 2, 1, 1, 1 << 9, 0xf << 14, 32, 1, 2, 10, 0};

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/session.h"
+#include "core/session/session.h"
 #include "tests/lib_run.h"
 
 #define SOON 100.0

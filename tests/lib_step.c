@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/elf_file.h"
-#include "core/step_recorder.h"
-#include "core/step_sites.h"
-#include "core/vec.h"
+#include "core/symbols/elf_file.h"
+#include "core/step/step_recorder.h"
+#include "core/step/step_sites.h"
+#include "core/base/vec.h"
 #include "lib_program.h"
 #include "lib_step_maps.h"
 

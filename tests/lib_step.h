@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/pt_encode.h"
+#include "core/step/pt_encode.h"
 
 #define STEP_BUDGET 200000 /* instructions a window */
 

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/perf_writer.h"
-#include "core/step_insn.h"
-#include "core/vec.h"
+#include "core/base/alloc.h"
+#include "core/step/perf_writer.h"
+#include "core/step/step_insn.h"
+#include "core/base/vec.h"
 
 const struct step_encoding step_encodings[] = {
     {.name = "cyc", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true, .ret_compression = true}},

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/step_insn.h"
+#include "core/step/step_insn.h"
 
 struct window {
     const struct step_rec *r;

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/vec.h"
+#include "core/base/alloc.h"
+#include "core/base/vec.h"
 #include "lib_run.h"
 
 #define RECORD_AUXTRACE 71

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/elf_file.h"
-#include "core/vec.h"
+#include "core/base/alloc.h"
+#include "core/symbols/elf_file.h"
+#include "core/base/vec.h"
 
 struct name {
     uint64_t offset, size; /* in the file */

@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/elf_file.h"
-#include "core/proc_stat.h"
-#include "core/step_sites.h"
+#include "core/base/alloc.h"
+#include "core/symbols/elf_file.h"
+#include "core/machine/proc_stat.h"
+#include "core/step/step_sites.h"
 
 #define SOON 20.0
 

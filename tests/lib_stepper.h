@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/step_recorder.h"
+#include "core/step/step_recorder.h"
 #include "lib_run.h"
 
 struct stepper {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/uprobe.h"
+#include "core/trigger/uprobe.h"
 
 static void on_hit(void *arg, const struct trigger_hit *hit)
 {

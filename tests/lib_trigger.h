@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "core/trigger_set.h"
+#include "core/trigger/trigger_set.h"
 #include "tests/lib_victim.h"
 
 struct seen {

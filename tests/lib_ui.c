@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/utf8.h"
+#include "core/base/alloc.h"
+#include "core/base/utf8.h"
 #include "tests/lib_golden.h"
-#include "tui/glyph.h"
+#include "tui/term/glyph.h"
 
 __attribute__((format(printf, 2, 3))) static void note(struct seen *v, const char *fmt, ...)
 {

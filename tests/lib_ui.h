@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 
-#include "tui/actions.h"
-#include "tui/model.h"
-#include "tui/settings.h"
-#include "tui/surface.h"
-#include "tui/ui.h"
+#include "tui/ui/actions.h"
+#include "tui/ui/model.h"
+#include "tui/ui/settings.h"
+#include "tui/term/surface.h"
+#include "tui/ui/ui.h"
 
 #define UI_SEEN 3
 

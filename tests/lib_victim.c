@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "core/alloc.h"
+#include "core/base/alloc.h"
 
 #define DEADLINE_NS ((uint64_t)20000000000)
 

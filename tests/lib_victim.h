@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/loop.h"
+#include "core/base/loop.h"
 
 struct victim {
     pid_t pid;

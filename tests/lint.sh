@@ -12,25 +12,41 @@ rule() { # MESSAGE PATTERN FILES...: no file may match PATTERN
 $hits"
 }
 
-rule 'core/ may not know decode/ or tui/' '#include "(decode|tui)/' core/*
-rule 'decode/ may not know tui/' '#include "tui/' decode/*
-rule 'only tui/term.c includes curses' '#include <(n?curses|ncursesw/|term\.h|panel\.h)' \
-    $(ls core/*.[ch] decode/*.[ch] tui/*.[ch] 2>/dev/null | grep -v '^tui/term\.c$')
-rule 'libipt in core/ belongs into pt_encode.c' '#include <intel-pt\.h>' $(ls core/*.[ch] | grep -v '^core/pt_encode\.c$')
-rule 'tests wait for a condition, they do not sleep' '\b(sleep|usleep|nanosleep)\(' $(ls tests/t_*.c tests/lib_*.c 2>/dev/null)
-rule 'characters of pictures stand in tui/glyph.c' '0x25[0-9a-f]{2}\b' $(ls tui/*.c | grep -v '^tui/glyph\.c$')
-rule 'printing belongs to tui/' '\b(printf|puts|perror)\(' core/*.c decode/*.c
+sources=$(ls core/*/*.[ch] decode/*/*.[ch] tui/*/*.[ch])
+code=$(ls core/*/*.c decode/*/*.c tui/*/*.c)
+without() { echo "$sources" | grep -v "^$1\$"; }
 
-for f in core/*.[ch] decode/*.[ch] tui/*.[ch] tests/*.[ch]; do
-    [ -f "$f" ] || continue
+rule 'core/ may not know decode/ or tui/' '#include "(decode|tui)/' core/*/*
+rule 'decode/ may not know tui/' '#include "tui/' decode/*/*
+rule 'only tui/term/term.c includes curses' '#include <(n?curses|ncursesw/|term\.h|panel\.h)' $(without tui/term/term.c)
+rule 'libipt in core/ belongs into pt_encode.c' '#include <intel-pt\.h>' $(without core/step/pt_encode.c | grep ^core/)
+rule 'tests wait for a condition, they do not sleep' '\b(sleep|usleep|nanosleep)\(' $(ls tests/t_*.c tests/lib_*.c 2>/dev/null)
+rule 'characters of pictures stand in tui/term/glyph.c' '0x25[0-9a-f]{2}\b' $(without tui/term/glyph.c | grep '^tui/.*c$')
+rule 'printing belongs to tui/' '\b(printf|puts|perror)\(' $(echo "$code" | grep -v ^tui/)
+
+# Inside a layer, folders build on one another: each may include itself and those named before it.
+order() { # LAYER FOLDERS...
+    layer=$1 later=
+    shift
+    [ "$(ls "$layer" | sort | tr '\n' ' ')" = "$(printf '%s\n' "$@" | sort | tr '\n' ' ')" ] ||
+        complain "the folders of $layer/ are not those of the list in tests/lint.sh"
+    for folder in $(printf '%s\n' "$@" | tac); do
+        [ -z "$later" ] || rule "$layer/$folder may not know what builds on it" "#include \"$layer/($later)/" "$layer/$folder"/*
+        later=$folder${later:+|$later}
+    done
+}
+order core base machine symbols trigger record step doctor session
+order decode trace perf image pt sample text open export
+order tui term ui trace timeline analysis choose cli record app
+
+for f in $sources tests/*.[ch]; do
     n=$(wc -l <"$f")
     [ "$n" -le 1000 ] || complain "$f has $n lines, more than 1000"
     [ "$n" -le 600 ] || echo "lint: note: $f has $n lines; review over 600"
 done
 
 # Functions start with '{' in column 0 and end with '}' in column 0.
-for f in core/*.c decode/*.c tui/*.c; do
-    [ -f "$f" ] || continue
+for f in $code; do
     awk -v f="$f" '/^\{/ {start=NR} /^\}/ {if (start && NR-start > 120) {print f": function of "NR-start" lines at "start; bad=1} start=0} END {exit bad}' "$f" >&2 || bad=1
 done
 

@@ -30,7 +30,7 @@ if [ "${1:-}" = --one ]; then # OUT TEST: what the pool below runs
 fi
 
 started=$(date +%s)
-list | grep -F -- "${1:-}" | xargs -P "${MTUI_JOBS:-$(nproc)}" -n 1 tests/run.sh --one "$out"
+list | grep -E -- "/[^/]*${1:-}[^/]*$" | xargs -P "${MTUI_JOBS:-$(nproc)}" -n 1 tests/run.sh --one "$out"
 
 # Which field reports these tests have shown; without a pattern the whole table must be.
 if ls "$out"/*.rc >/dev/null 2>&1; then

@@ -1,5 +1,5 @@
-/* decode/addrspace: address spaces and names by time, on streams of records made by hand; what must come
- * out follows from what the kernel does, written beside each case. And decode/map_table against a table
+/* decode/image/addrspace: address spaces and names by time, on streams of records made by hand; what must come
+ * out follows from what the kernel does, written beside each case. And decode/image/map_table against a table
  * of single addresses. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/addrspace.h"
-#include "decode/map_table.h"
+#include "decode/image/addrspace.h"
+#include "decode/image/map_table.h"
 #include "tests/lib_run.h"
 
 /* ---- Records ---- */

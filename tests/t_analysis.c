@@ -11,18 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/loop.h"
+#include "core/base/loop.h"
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
-#include "tui/glyph.h"
-#include "tui/model.h"
-#include "tui/theme.h"
-#include "tui/ui.h"
-#include "tui/v_calls.h"
-#include "tui/v_compare.h"
-#include "tui/v_event.h"
-#include "tui/v_function.h"
-#include "tui/v_timeline.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/model.h"
+#include "tui/term/theme.h"
+#include "tui/ui/ui.h"
+#include "tui/analysis/v_calls.h"
+#include "tui/analysis/v_compare.h"
+#include "tui/analysis/v_event.h"
+#include "tui/analysis/v_function.h"
+#include "tui/timeline/v_timeline.h"
 
 /* Three calls of f: 100, 300 and 140 long; see t_compare.c for the figures. */
 static const char three_calls[] = "thread 1000 main\n"

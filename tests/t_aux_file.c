@@ -1,4 +1,4 @@
-/* core/aux_file: AUX snapshots out of a growing perf.data, whole, cut and damaged. */
+/* core/record/aux_file: AUX snapshots out of a growing perf.data, whole, cut and damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/aux_file.h"
+#include "core/record/aux_file.h"
 
 #define HEADER 104
 

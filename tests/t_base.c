@@ -1,4 +1,4 @@
-/* core/fmt, core/utf8, core/err, core/vec, core/loop: the foundations everything stands on. */
+/* core/base/fmt, core/base/utf8, core/base/err, core/base/vec, core/base/loop: the foundations everything stands on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/err.h"
-#include "core/fmt.h"
-#include "core/loop.h"
-#include "core/utf8.h"
-#include "core/vec.h"
+#include "core/base/err.h"
+#include "core/base/fmt.h"
+#include "core/base/loop.h"
+#include "core/base/utf8.h"
+#include "core/base/vec.h"
 
 static void durations(void **state)
 {

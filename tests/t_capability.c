@@ -1,4 +1,4 @@
-/* core/capability, core/pmu: what is said of this machine against what the machine itself says, and of
+/* core/doctor/capability, core/machine/pmu: what is said of this machine against what the machine itself says, and of
  * machines that are made up. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/capability.h"
-#include "core/pmu.h"
+#include "core/doctor/capability.h"
+#include "core/machine/pmu.h"
 
 static char root[64];
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "tui/cli.h"
+#include "core/base/alloc.h"
+#include "tui/cli/cli.h"
 
 /* Splits a line at blanks; "mtui" comes before. */
 static int parse(struct cli *c, const char *line, struct err *err)

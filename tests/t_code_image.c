@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "decode/code_image.h"
+#include "core/base/alloc.h"
+#include "decode/image/code_image.h"
 #include "lib_program.h"
 
 #define AT 0x7f0000000000u

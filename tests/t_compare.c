@@ -1,4 +1,4 @@
-/* decode/compare, merged, call_tree, the walk of one call, the median call: figures worked out by hand,
+/* decode/trace/compare, merged, call_tree, the walk of one call, the median call: figures worked out by hand,
  * and random traces against plain computations and against the folded export. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/compare.h"
-#include "decode/export.h"
-#include "decode/merged.h"
-#include "decode/walk.h"
+#include "decode/trace/compare.h"
+#include "decode/export/export.h"
+#include "decode/trace/merged.h"
+#include "decode/trace/walk.h"
 #include "tests/lib_gentrace.h"
 
 /* Three calls of f: 100, 300 and 140 long. */

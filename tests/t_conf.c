@@ -1,4 +1,4 @@
-/* core/conf: words, quotes, comments, assignments, and errors with file and line. */
+/* core/base/conf: words, quotes, comments, assignments, and errors with file and line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/conf.h"
+#include "core/base/conf.h"
 
 /* The words joined by '|', "=" in front for an assignment. */
 static const char *split(const char *line)

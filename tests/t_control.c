@@ -1,4 +1,4 @@
-/* core/control: the exchange over the control descriptors, with perf's side played here, on a clock
+/* core/record/control: the exchange over the control descriptors, with perf's side played here, on a clock
  * of our own. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "core/control.h"
+#include "core/record/control.h"
 
 struct bench {
     struct loop *loop;

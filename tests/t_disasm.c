@@ -1,4 +1,4 @@
-/* core/disasm against objdump -d on every function of libc, and on code made up for hard cases. */
+/* core/symbols/disasm against objdump -d on every function of libc, and on code made up for hard cases. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/disasm.h"
-#include "core/elf_file.h"
-#include "core/vec.h"
+#include "core/symbols/disasm.h"
+#include "core/symbols/elf_file.h"
+#include "core/base/vec.h"
 #include "tests/lib_victim.h"
 
 #define LIBC "/lib/x86_64-linux-gnu/libc.so.6"

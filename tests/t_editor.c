@@ -1,4 +1,4 @@
-/* tui/editor: what it runs, with which arguments, and what it says of the end. */
+/* tui/ui/editor: what it runs, with which arguments, and what it says of the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/loop.h"
-#include "tui/editor.h"
+#include "core/base/loop.h"
+#include "tui/ui/editor.h"
 
 static struct {
     bool done;

@@ -1,4 +1,4 @@
-/* core/elf_file, core/dwarf_line, core/debug_file against readelf, addr2line and damage. */
+/* core/symbols/elf_file, core/symbols/dwarf_line, core/symbols/debug_file against readelf, addr2line and damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* tui/events: walked forward, back and from the middle, against the list of all events. */
+/* tui/analysis/events: walked forward, back and from the middle, against the list of all events. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 
-#include "core/alloc.h"
+#include "core/base/alloc.h"
 #include "tests/lib_gentrace.h"
-#include "tui/events.h"
+#include "tui/analysis/events.h"
 
 #define ALL_KINDS ((1u << EVENT_KINDS) - 1)
 

@@ -1,4 +1,4 @@
-/* decode/export: every format of a trace made by hand, and random traces read back by other readers. */
+/* decode/export/export: every format of a trace made by hand, and random traces read back by other readers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "decode/export.h"
-#include "decode/stats.h"
+#include "decode/export/export.h"
+#include "decode/trace/stats.h"
 #include "tests/lib_perf.h"
 
 static char *dir;

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/file_guard.h"
-#include "decode/open.h"
+#include "core/base/file_guard.h"
+#include "decode/open/open.h"
 #include "lib_program.h"
 #include "lib_run.h"
 #include "lib_step.h"

@@ -1,4 +1,4 @@
-/* tui/flame: the cells of a row against an answer computed eighth by eighth, and the properties that
+/* tui/timeline/flame: the cells of a row against an answer computed eighth by eighth, and the properties that
  * make a picture trustworthy: nothing lost, nothing invented, edges shared, pan without shimmer. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "tests/lib_gentrace.h"
-#include "tui/flame.h"
-#include "tui/flame_source.h"
-#include "tui/viewport.h"
+#include "tui/timeline/flame.h"
+#include "tui/timeline/flame_source.h"
+#include "tui/timeline/viewport.h"
 
 #define MAX_COLS 256
 

@@ -1,4 +1,4 @@
-/* core/fuzzy, core/match, core/rank: alignment against exhaustive search, ranking as people expect it,
+/* core/symbols/fuzzy, core/symbols/match, core/symbols/rank: alignment against exhaustive search, ranking as people expect it,
  * narrowing and slicing that change nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/fuzzy.h"
-#include "core/match.h"
-#include "core/rank.h"
+#include "core/symbols/fuzzy.h"
+#include "core/symbols/match.h"
+#include "core/symbols/rank.h"
 
 static uint32_t state_ = 7;
 static uint32_t next_random(void)

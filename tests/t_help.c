@@ -1,4 +1,4 @@
-/* tui/v_help, tui/script, and saved screens. */
+/* tui/ui/v_help, tui/ui/script, and saved screens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,9 +13,9 @@
 
 #include "tests/lib_golden.h"
 #include "tests/lib_ui.h"
-#include "tui/glyph.h"
-#include "tui/help_legend.h"
-#include "tui/script.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/help_legend.h"
+#include "tui/ui/script.h"
 
 static void help_screen(void **state)
 {

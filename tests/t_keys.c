@@ -1,4 +1,4 @@
-/* tui/keys, tui/actions: names of keys, and the properties that the one table of actions must have. */
+/* tui/term/keys, tui/ui/actions: names of keys, and the properties that the one table of actions must have. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,9 +9,9 @@
 #include <locale.h>
 #include <string.h>
 
-#include "core/conf.h"
-#include "tui/actions.h"
-#include "tui/keys.h"
+#include "core/base/conf.h"
+#include "tui/ui/actions.h"
+#include "tui/term/keys.h"
 
 static struct key parse(const char *name)
 {

@@ -1,4 +1,4 @@
-/* tui/list, tui/prompt, tui/settings: the widgets by themselves. */
+/* tui/ui/list, tui/ui/prompt, tui/ui/settings: the widgets by themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "tests/lib_golden.h"
-#include "tui/list.h"
-#include "tui/prompt.h"
-#include "tui/settings.h"
+#include "tui/ui/list.h"
+#include "tui/ui/prompt.h"
+#include "tui/ui/settings.h"
 
 /* ---- A list of numbers with names ---- */
 

@@ -16,19 +16,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/loop.h"
-#include "decode/open.h"
+#include "core/base/loop.h"
+#include "decode/open/open.h"
 #include "lib_golden.h"
 #include "lib_step.h"
 #include "lib_step_programs.h"
-#include "tui/cmd_open.h"
-#include "tui/glyph.h"
-#include "tui/model.h"
-#include "tui/theme.h"
-#include "tui/timeline.h"
-#include "tui/v_event.h"
-#include "tui/v_function.h"
-#include "tui/v_timeline.h"
+#include "tui/cli/cmd_open.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/model.h"
+#include "tui/term/theme.h"
+#include "tui/timeline/timeline.h"
+#include "tui/analysis/v_event.h"
+#include "tui/analysis/v_function.h"
+#include "tui/timeline/v_timeline.h"
 
 #define DEADLINE_NS 60000000000u
 

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/maps_log.h"
+#include "core/base/alloc.h"
+#include "core/session/maps_log.h"
 #include "tests/lib_run.h"
 
 #define SECOND 1000000000u

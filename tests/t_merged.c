@@ -11,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/loop.h"
+#include "core/base/loop.h"
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
-#include "tui/glyph.h"
-#include "tui/model.h"
-#include "tui/theme.h"
-#include "tui/timeline_merged.h"
-#include "tui/v_timeline.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/model.h"
+#include "tui/term/theme.h"
+#include "tui/timeline/timeline_merged.h"
+#include "tui/timeline/v_timeline.h"
 
 /* worker-0: main 1000 { request 300 { parse 100, render 150 { append 60 } }, idle 100,
  *                       request 400 { parse 50, render 300 { append 200 } } }

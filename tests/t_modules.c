@@ -1,4 +1,4 @@
-/* core/modules, core/maps: names to addresses in running programs of every shape, against what the
+/* core/symbols/modules, core/machine/maps: names to addresses in running programs of every shape, against what the
  * program itself prints, what nm says and what its memory holds. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/dwarf_line.h"
-#include "core/maps.h"
-#include "core/modules.h"
+#include "core/symbols/dwarf_line.h"
+#include "core/machine/maps.h"
+#include "core/symbols/modules.h"
 #include "tests/lib_program.h"
 
 static const char source[] =

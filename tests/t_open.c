@@ -1,4 +1,4 @@
-/* decode/open with real recordings: every sample's stack and period held against `perf script`, the same
+/* decode/open/open with real recordings: every sample's stack and period held against `perf script`, the same
  * recording as perf.data, as text, on a pipe; snapshot directories with hits; what cannot be opened. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "decode/export.h"
-#include "decode/open.h"
+#include "decode/export/export.h"
+#include "decode/open/open.h"
 #include "tests/lib_perf.h"
 #include "tests/lib_perfwriter.h"
 

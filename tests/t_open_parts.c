@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/vec.h"
-#include "decode/export.h"
-#include "decode/open.h"
+#include "core/base/vec.h"
+#include "decode/export/export.h"
+#include "decode/open/open.h"
 #include "lib_run.h"
 #include "lib_step.h"
 #include "lib_step_programs.h"

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "core/perf_clock.h"
+#include "core/trigger/perf_clock.h"
 
 static void test_two_clocks(void **state)
 {

@@ -1,4 +1,4 @@
-/* decode/perf_file on files made by hand: one of everything with its fields, then the same files cut at
+/* decode/perf/perf_file on files made by hand: one of everything with its fields, then the same files cut at
  * every byte and with random bytes changed, and files that lie about sizes. Run it under ASan, too. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "decode/callchain.h"
-#include "decode/perf_file.h"
+#include "decode/image/callchain.h"
+#include "decode/perf/perf_file.h"
 #include "tests/lib_perfwriter.h"
 
 static int open_bytes(struct perf_file **out, const void *bytes, size_t len, struct err *err)

@@ -1,4 +1,4 @@
-/* decode/perf_file: recordings that perf makes here and now, record by record against `perf script -D`;
+/* decode/perf/perf_file: recordings that perf makes here and now, record by record against `perf script -D`;
  * recordings of another machine; and files that are cut or damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/vec.h"
-#include "decode/perf_file.h"
+#include "core/base/alloc.h"
+#include "core/base/vec.h"
+#include "decode/perf/perf_file.h"
 #include "tests/lib_perf.h"
 
 typedef VEC(char *) lines;

@@ -1,4 +1,4 @@
-/* core/tail, core/perf_message, core/perf_ready: what perf says and what /proc says about it. */
+/* core/base/tail, core/record/perf_message, core/record/perf_ready: what perf says and what /proc says about it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/perf_message.h"
-#include "core/perf_ready.h"
-#include "core/tail.h"
+#include "core/record/perf_message.h"
+#include "core/record/perf_ready.h"
+#include "core/base/tail.h"
 
 static bool add(struct tail *t, const char *line)
 {

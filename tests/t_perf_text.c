@@ -1,4 +1,4 @@
-/* decode/perf_text, text_log: lines of `perf script` of every kind, and real text read by a naive
+/* decode/text/perf_text, text_log: lines of `perf script` of every kind, and real text read by a naive
  * second reader. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 #include <time.h>
 #include <zlib.h>
 
-#include "decode/perf_text.h"
-#include "decode/text_log.h"
+#include "decode/text/perf_text.h"
+#include "decode/text/text_log.h"
 
 /* Events as text: what a test compares. */
 struct dump {

@@ -1,4 +1,4 @@
-/* core/perf_version, core/plan*, core/control_row: what is run for which perf. */
+/* core/machine/perf_version, core/record/plan*, core/record/control_row: what is run for which perf. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/control.h"
-#include "core/perf_version.h"
-#include "core/plan.h"
+#include "core/record/control.h"
+#include "core/machine/perf_version.h"
+#include "core/record/plan.h"
 
 static struct perf_version version_of(const char *text)
 {

@@ -1,4 +1,4 @@
-/* core/probe and what is below it: real probes in a real program, with counts that the program
+/* core/trigger/probe and what is below it: real probes in a real program, with counts that the program
  * knows. Each test runs with every mechanism that works here. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,11 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/hwbreak.h"
-#include "core/hit_output.h"
-#include "core/perf_clock.h"
-#include "core/probe.h"
-#include "core/uprobe.h"
+#include "core/trigger/hwbreak.h"
+#include "core/trigger/hit_output.h"
+#include "core/trigger/perf_clock.h"
+#include "core/trigger/probe.h"
+#include "core/trigger/uprobe.h"
 #include "tests/lib_victim.h"
 
 struct mechanism {

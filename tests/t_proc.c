@@ -1,4 +1,4 @@
-/* core/proc*: /proc parsed, with names that attack the parser, and real children. */
+/* core/machine/proc*: /proc parsed, with names that attack the parser, and real children. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/proc.h"
-#include "core/proc_access.h"
+#include "core/machine/proc.h"
+#include "core/machine/proc_access.h"
 
 /* A stat line by the field order of proc_pid_stat(5): flags, utime, stime, threads, start, rss given. */
 #define STAT(pid, comm, state, flags, ut, st, thr, start, rss)                                      \

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/loop.h"
+#include "core/base/loop.h"
 #include "lib_golden.h"
-#include "tui/glyph.h"
-#include "tui/model.h"
-#include "tui/settings.h"
-#include "tui/v_process.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/model.h"
+#include "tui/ui/settings.h"
+#include "tui/choose/v_process.h"
 
 struct fixture {
     char root[64];

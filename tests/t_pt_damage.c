@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/vec.h"
-#include "decode/pt_packet.h"
-#include "decode/pt_stack.h"
-#include "decode/pt_walk.h"
+#include "core/base/vec.h"
+#include "decode/pt/pt_packet.h"
+#include "decode/pt/pt_stack.h"
+#include "decode/pt/pt_walk.h"
 #include "lib_packets.h"
 #include "lib_step.h"
 #include "lib_step_programs.h"

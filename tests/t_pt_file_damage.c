@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "decode/open.h"
+#include "decode/open/open.h"
 #include "lib_packets.h"
 #include "lib_program.h"
 #include "lib_run.h"

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/vec.h"
-#include "decode/open.h"
+#include "core/base/vec.h"
+#include "decode/open/open.h"
 #include "lib_branches.h"
 #include "lib_frames.h"
 #include "lib_program.h"

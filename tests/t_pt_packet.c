@@ -1,4 +1,4 @@
-/* decode/pt_packet against libipt's packet decoder, packet by packet: on streams that our encoder makes,
+/* decode/pt/pt_packet against libipt's packet decoder, packet by packet: on streams that our encoder makes,
  * on every packet that libipt can write, and on damaged bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/pt_encode.h"
-#include "decode/pt_packet.h"
+#include "core/step/pt_encode.h"
+#include "decode/pt/pt_packet.h"
 
 struct bytes {
     uint8_t data[1 << 17];

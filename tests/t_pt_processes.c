@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/perf_writer.h"
-#include "decode/export.h"
-#include "decode/open.h"
+#include "core/step/perf_writer.h"
+#include "decode/export/export.h"
+#include "decode/open/open.h"
 #include "lib_packets.h"
 #include "lib_program.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/pt_stack.h"
+#include "decode/pt/pt_stack.h"
 
 /* A function's name is a letter; its addresses are letter << 12. */
 struct rig {

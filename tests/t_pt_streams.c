@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decode/export.h"
-#include "decode/open.h"
-#include "decode/pt_streams.h"
+#include "decode/export/export.h"
+#include "decode/open/open.h"
+#include "decode/pt/pt_streams.h"
 #include "lib_rewrite.h"
 #include "lib_step.h"
 #include "lib_step_programs.h"

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decode/export.h"
-#include "decode/open.h"
-#include "decode/tracepoint.h"
+#include "decode/export/export.h"
+#include "decode/open/open.h"
+#include "decode/perf/tracepoint.h"
 #include "lib_rewrite.h"
 #include "lib_run.h"
 #include "lib_step.h"

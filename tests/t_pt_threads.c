@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "decode/export.h"
-#include "decode/open.h"
+#include "decode/export/export.h"
+#include "decode/open/open.h"
 #include "lib_run.h"
 #include "lib_step.h"
 #include "lib_step_programs.h"

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/vec.h"
-#include "decode/pt_stack.h"
-#include "decode/pt_walk.h"
+#include "core/base/vec.h"
+#include "decode/pt/pt_stack.h"
+#include "decode/pt/pt_walk.h"
 #include "lib_packets.h"
 
 /* elide() begins the transaction for its caller, as lock elision does; commit() ends it. */

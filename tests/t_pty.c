@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "core/base/alloc.h"
 #include "tests/lib_pty.h"
 
 #define SOON 15000 /* ms: a deadline, not a delay */

@@ -1,4 +1,4 @@
-/* decode/pyramid against brute force over the row, for many shapes of rows and windows. */
+/* decode/trace/pyramid against brute force over the row, for many shapes of rows and windows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/pyramid.h"
+#include "decode/trace/pyramid.h"
 
 static uint64_t rnd(uint64_t *s)
 {

@@ -11,15 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/session.h"
+#include "core/base/alloc.h"
+#include "core/session/session.h"
 #include "tests/lib_golden.h"
 #include "tests/lib_run.h"
-#include "tui/glyph.h"
-#include "tui/model.h"
-#include "tui/settings.h"
-#include "tui/theme.h"
-#include "tui/v_record.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/model.h"
+#include "tui/ui/settings.h"
+#include "tui/term/theme.h"
+#include "tui/record/v_record.h"
 
 #define SOON 100.0
 

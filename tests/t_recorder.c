@@ -1,4 +1,4 @@
-/* core/recorder against a perf that speaks the protocol well, late, or half (tests/fakeperf.c). */
+/* core/record/recorder against a perf that speaks the protocol well, late, or half (tests/fakeperf.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* core/recorder against a perf that fails, hangs and dies, and with the target and us dying
+/* core/record/recorder against a perf that fails, hangs and dies, and with the target and us dying
  * (tests/fakeperf.c). */
 #include <setjmp.h>
 #include <stdarg.h>

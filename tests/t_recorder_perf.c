@@ -1,4 +1,4 @@
-/* core/recorder with the real perf on a target that burns CPU. */
+/* core/record/recorder with the real perf on a target that burns CPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/aux_file.h"
+#include "core/record/aux_file.h"
 #include "tests/lib_record.h"
 
 #define SOON 30.0

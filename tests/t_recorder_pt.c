@@ -1,4 +1,4 @@
-/* core/recorder with `pt`: snapshots out of a growing file, from a perf without the hardware
+/* core/record/recorder with `pt`: snapshots out of a growing file, from a perf without the hardware
  * (tests/fakeperf.c), judged by perf itself. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* decode/samples, sample_log, period: sampled stacks to spans, by hand-made streams worked out on paper,
+/* decode/sample/samples, sample_log, period: sampled stacks to spans, by hand-made streams worked out on paper,
  * and by properties over random ones. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/fmt.h"
-#include "decode/period.h"
-#include "decode/sample_log.h"
-#include "decode/samples.h"
+#include "core/base/fmt.h"
+#include "decode/sample/period.h"
+#include "decode/sample/sample_log.h"
+#include "decode/sample/samples.h"
 
 enum { MAIN, WORK, READ, PARSE, NFN };
 static const char *const fn_names[NFN] = {"main", "work", "read", "parse"};

@@ -1,4 +1,4 @@
-/* tui/search, tui/selection, tui/name, decode/fold_recursion: against plain lists of all spans. */
+/* tui/timeline/search, tui/timeline/selection, tui/ui/name, decode/trace/fold_recursion: against plain lists of all spans. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "decode/fold_recursion.h"
+#include "core/base/alloc.h"
+#include "decode/trace/fold_recursion.h"
 #include "tests/lib_gentrace.h"
-#include "tui/name.h"
-#include "tui/search.h"
+#include "tui/ui/name.h"
+#include "tui/timeline/search.h"
 
 struct entry {
     const struct span *span;

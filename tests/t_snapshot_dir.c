@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/snapshot_dir.h"
+#include "core/base/alloc.h"
+#include "core/session/snapshot_dir.h"
 #include "tests/lib_run.h"
 
 static char *tmp;

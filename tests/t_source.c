@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/disasm_text.h"
-#include "decode/trace.h"
+#include "core/symbols/disasm_text.h"
+#include "decode/trace/trace.h"
 #include "tests/lib_golden.h"
 #include "tests/lib_program.h"
-#include "tui/glyph.h"
-#include "tui/source_answer.h"
-#include "tui/timeline.h"
-#include "tui/v_timeline.h"
+#include "tui/term/glyph.h"
+#include "tui/trace/source_answer.h"
+#include "tui/timeline/timeline.h"
+#include "tui/timeline/v_timeline.h"
 
 /* The numbers of its lines are those below: the text begins with line 1. */
 static const char program[] =

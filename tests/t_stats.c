@@ -1,4 +1,4 @@
-/* decode/stats, walk, quiet, select: figures worked out by hand, and random traces against a plain
+/* decode/trace/stats, walk, quiet, select: figures worked out by hand, and random traces against a plain
  * computation that looks at every pair of spans. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/select.h"
-#include "decode/stats.h"
-#include "decode/walk.h"
+#include "decode/trace/select.h"
+#include "decode/trace/stats.h"
+#include "decode/trace/walk.h"
 
 static uint64_t rnd(uint64_t *s)
 {

@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/elf_file.h"
-#include "core/step_recorder.h"
-#include "core/step_sites.h"
-#include "decode/open.h"
-#include "decode/stats.h"
+#include "core/symbols/elf_file.h"
+#include "core/step/step_recorder.h"
+#include "core/step/step_sites.h"
+#include "decode/open/open.h"
+#include "decode/trace/stats.h"
 #include "lib_program.h"
 #include "lib_run.h"
 

@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/proc_stat.h"
-#include "core/step_message.h"
-#include "core/step_thread.h"
+#include "core/base/alloc.h"
+#include "core/machine/proc_stat.h"
+#include "core/record/step_message.h"
+#include "core/step/step_thread.h"
 #include "lib_stepper.h"
 
 #define SOON 20.0

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/step_args.h"
-#include "core/step_message.h"
-#include "core/step_sites.h"
+#include "core/step/step_args.h"
+#include "core/record/step_message.h"
+#include "core/step/step_sites.h"
 #include "lib_run.h"
 
 static void lines_come_back(void **state)

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/proc_stat.h"
+#include "core/machine/proc_stat.h"
 #include "lib_stepper.h"
 
 #define SOON 20.0

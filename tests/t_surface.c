@@ -1,4 +1,4 @@
-/* tui/surface: clipping, wide and combining characters, control bytes; and the golden dump. */
+/* tui/term/surface: clipping, wide and combining characters, control bytes; and the golden dump. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/lib_golden.h"
-#include "tui/surface.h"
+#include "tui/term/surface.h"
 
 static const struct style plain = {0};
 

@@ -1,4 +1,4 @@
-/* core/symbol_list: what is listed, while it loads, when it is cancelled, when memory runs out. */
+/* core/symbols/symbol_list: what is listed, while it loads, when it is cancelled, when memory runs out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/fuzzy.h"
-#include "core/symbol_list.h"
+#include "core/symbols/fuzzy.h"
+#include "core/symbols/symbol_list.h"
 #include "tests/lib_program.h"
 
 static const char source[] =

@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/elf_file.h"
-#include "core/loop.h"
+#include "core/symbols/elf_file.h"
+#include "core/base/loop.h"
 #include "tests/lib_golden.h"
 #include "tests/lib_program.h"
-#include "tui/glyph.h"
-#include "tui/model.h"
-#include "tui/settings.h"
-#include "tui/v_symbol.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/model.h"
+#include "tui/ui/settings.h"
+#include "tui/choose/v_symbol.h"
 
 struct fixture {
     char *root;

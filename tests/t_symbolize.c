@@ -1,4 +1,4 @@
-/* decode/symbolize and decode/callchain against `perf script`, sample by sample and frame by frame, on
+/* decode/image/symbolize and decode/image/callchain against `perf script`, sample by sample and frame by frame, on
  * recordings made here and now of a program with threads, fork and exec.
  *
  * Intended differences, each checked to be exactly that:
@@ -10,7 +10,7 @@
  *   - Stubs of the PLT: perf 6.1 takes the relocations in their order for the stubs in theirs, which is
  *     wrong for libc.so.6 (compare `objdump -d -j .plt`), leaves IFUNC stubs without a name ("@plt") and
  *     knows no .plt.got, nor the code that all stubs share. mtui follows each stub to its relocation;
- *     the names are checked by the tests of core/symtab. */
+ *     the names are checked by the tests of core/symbols/symtab. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,12 +24,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/debug_file.h"
-#include "core/symtab.h"
-#include "core/vec.h"
-#include "decode/callchain.h"
-#include "decode/symbolize.h"
+#include "core/base/alloc.h"
+#include "core/symbols/debug_file.h"
+#include "core/symbols/symtab.h"
+#include "core/base/vec.h"
+#include "decode/image/callchain.h"
+#include "decode/image/symbolize.h"
 #include "tests/lib_perf.h"
 #include "tests/lib_perfwriter.h"
 #include "tests/lib_run.h"

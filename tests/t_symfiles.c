@@ -1,4 +1,4 @@
-/* Where decode/symbolize finds symbols, and what it refuses: build-ids, deleted files, symfs, the build-id
+/* Where decode/image/symbolize finds symbols, and what it refuses: build-ids, deleted files, symfs, the build-id
  * cache, mtui's copies, perf maps, [vdso], kallsyms, and files that are none. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +14,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "decode/sym_jit.h"
-#include "decode/symbolize.h"
+#include "core/base/alloc.h"
+#include "decode/image/sym_jit.h"
+#include "decode/image/symbolize.h"
 #include "tests/lib_perf.h"
 
 /* ---- A scene: one process with one mapping ---- */

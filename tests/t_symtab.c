@@ -1,4 +1,4 @@
-/* core/symtab, core/plt, core/debug_file, core/demangle: against nm, objdump and what the mangling's
+/* core/symbols/symtab, core/symbols/plt, core/symbols/debug_file, core/symbols/demangle: against nm, objdump and what the mangling's
  * own documentation says. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/debug_file.h"
-#include "core/demangle.h"
-#include "core/symtab.h"
+#include "core/symbols/debug_file.h"
+#include "core/symbols/demangle.h"
+#include "core/symbols/symtab.h"
 #include "tests/lib_program.h"
 
 static const char source[] =

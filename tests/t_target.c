@@ -1,4 +1,4 @@
-/* core/target: attaching to processes and starting programs. */
+/* core/machine/target: attaching to processes and starting programs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/target.h"
+#include "core/base/alloc.h"
+#include "core/machine/target.h"
 #include "tests/lib_program.h"
 #include "tests/lib_victim.h"
 

@@ -1,4 +1,4 @@
-/* tui/term: curses on a pipe, without a terminal. Each case in a process of its own, since curses keeps
+/* tui/term/term: curses on a pipe, without a terminal. Each case in a process of its own, since curses keeps
  * state. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tui/term.h"
-#include "tui/term_input.h"
+#include "tui/term/term.h"
+#include "tui/term/term_input.h"
 
 /* What check() says of the first failure comes back through a pipe. */
 static int report_fd;

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decode/export.h"
-#include "decode/open.h"
-#include "decode/text_branch.h"
+#include "decode/export/export.h"
+#include "decode/open/open.h"
+#include "decode/text/text_branch.h"
 #include "tests/lib_perf.h"
 
 static struct recording *open_path(const char *path)

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/vec.h"
-#include "decode/open.h"
+#include "core/base/vec.h"
+#include "decode/open/open.h"
 #include "lib_program.h"
 #include "lib_run.h"
 #include "lib_step.h"

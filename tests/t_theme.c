@@ -1,4 +1,4 @@
-/* tui/color, tui/theme, tui/glyph: conversion, contrast, hashing of names, theme files. */
+/* tui/term/color, tui/term/theme, tui/term/glyph: conversion, contrast, hashing of names, theme files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/utf8.h"
-#include "tui/color.h"
-#include "tui/glyph.h"
-#include "tui/theme.h"
+#include "core/base/utf8.h"
+#include "tui/term/color.h"
+#include "tui/term/glyph.h"
+#include "tui/term/theme.h"
 
 static void parsing(void **state)
 {

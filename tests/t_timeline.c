@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/fold_recursion.h"
+#include "decode/trace/fold_recursion.h"
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
-#include "tui/glyph.h"
-#include "tui/model.h"
-#include "tui/settings.h"
-#include "tui/theme.h"
-#include "tui/timeline.h"
-#include "tui/v_timeline.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/model.h"
+#include "tui/ui/settings.h"
+#include "tui/term/theme.h"
+#include "tui/timeline/timeline.h"
+#include "tui/timeline/v_timeline.h"
 
 static const char server[] =
     "thread 4713 worker-0\n"

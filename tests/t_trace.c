@@ -1,4 +1,4 @@
-/* decode/trace, trace_builder: rows, invariants, order, clamps; against a plain model for random calls. */
+/* decode/trace/trace, trace_builder: rows, invariants, order, clamps; against a plain model for random calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/trace.h"
-#include "decode/trace_priv.h"
+#include "decode/trace/trace.h"
+#include "decode/trace/trace_priv.h"
 
 static struct trace_builder *new_builder(size_t nfn)
 {

@@ -13,12 +13,12 @@
 
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
-#include "tui/glyph.h"
-#include "tui/model.h"
-#include "tui/source_finder.h"
-#include "tui/theme.h"
-#include "tui/v_event.h"
-#include "tui/v_function.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/model.h"
+#include "tui/trace/source_finder.h"
+#include "tui/term/theme.h"
+#include "tui/analysis/v_event.h"
+#include "tui/analysis/v_function.h"
 
 static const char server[] =
     "thread 4713 worker-0\n"

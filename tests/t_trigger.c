@@ -1,4 +1,4 @@
-/* core/trigger, trigger_policy, call_match, call_rate: what is written, decided and measured. The
+/* core/trigger/trigger, trigger_policy, call_match, call_rate: what is written, decided and measured. The
  * armed set on real programs is tested in t_trigger_set. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-#include "core/call_match.h"
-#include "core/call_rate.h"
-#include "core/trigger.h"
-#include "core/trigger_policy.h"
+#include "core/trigger/call_match.h"
+#include "core/trigger/call_rate.h"
+#include "core/trigger/trigger.h"
+#include "core/trigger/trigger_policy.h"
 
 static void specifications(void **state)
 {

@@ -1,4 +1,4 @@
-/* core/trigger_set on programs that start, exec and load libraries: what is pending comes true. */
+/* core/trigger/trigger_set on programs that start, exec and load libraries: what is pending comes true. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/target.h"
+#include "core/base/alloc.h"
+#include "core/machine/target.h"
 #include "tests/lib_program.h"
 #include "tests/lib_trigger.h"
 

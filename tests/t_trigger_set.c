@@ -1,4 +1,4 @@
-/* core/trigger_set on running programs: names to probes to decisions, with counts the programs
+/* core/trigger/trigger_set on running programs: names to probes to decisions, with counts the programs
  * know. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/call_rate.h"
-#include "core/trigger_resolve.h"
+#include "core/base/alloc.h"
+#include "core/trigger/call_rate.h"
+#include "core/trigger/trigger_resolve.h"
 #include "tests/lib_program.h"
 #include "tests/lib_trigger.h"
 

@@ -1,4 +1,4 @@
-/* tui/ui, tui/bar: the whole user interface on a surface. */
+/* tui/ui/ui, tui/ui/bar: the whole user interface on a surface. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "tests/lib_golden.h"
 #include "tests/lib_ui.h"
-#include "tui/bar.h"
+#include "tui/ui/bar.h"
 
 static void frame(void **state)
 {

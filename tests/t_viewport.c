@@ -1,4 +1,4 @@
-/* tui/viewport: zoom, pan, fit, history; that nothing drifts and the cursor's time keeps its column. */
+/* tui/timeline/viewport: zoom, pan, fit, history; that nothing drifts and the cursor's time keeps its column. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "tui/viewport.h"
+#include "tui/timeline/viewport.h"
 
 static uint64_t random_u64(uint64_t *state)
 {

@@ -1,0 +1,56 @@
+#include "core/record/step_message.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define START "[ mtui step: "
+
+void step_message_format(const struct step_message *m, char *out)
+{
+    switch (m->kind) {
+    case STEP_MESSAGE_HIT:
+        snprintf(out, STEP_MESSAGE_MAX,
+                 START "hit %" PRIu32 " %d %d %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIx64
+                       " %" PRIx64 " ]",
+                 m->trigger, (int)m->verdict, (int)m->tid, m->address, m->clock, m->perf_ns,
+                 m->arg1, m->arg2);
+        break;
+    case STEP_MESSAGE_AT:
+        snprintf(out, STEP_MESSAGE_MAX, START "at %" PRIu64 " %" PRIu64 " ]", m->clock, m->perf_ns);
+        break;
+    case STEP_MESSAGE_WINDOW:
+        snprintf(out, STEP_MESSAGE_MAX, START "window %d %" PRIu64 " %" PRIu64 " ]", (int)m->tid,
+                 m->instructions, m->wall_ns);
+        break;
+    }
+}
+
+bool step_message_parse(const char *line, size_t len, struct step_message *out)
+{
+    char text[STEP_MESSAGE_MAX];
+    struct step_message m = {0};
+    int verdict = 0, tid = 0, end = -1;
+    if (len < strlen(START) || len >= sizeof text || memcmp(line, START, strlen(START)) != 0)
+        return false;
+    memcpy(text, line, len);
+    text[len] = '\0';
+    const char *s = text + strlen(START);
+    if (sscanf(s,
+               "hit %" SCNu32 " %d %d %" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNx64 " %" SCNx64
+               " ]%n",
+               &m.trigger, &verdict, &tid, &m.address, &m.clock, &m.perf_ns, &m.arg1, &m.arg2,
+               &end) == 8)
+        m.kind = STEP_MESSAGE_HIT;
+    else if (sscanf(s, "at %" SCNu64 " %" SCNu64 " ]%n", &m.clock, &m.perf_ns, &end) == 2)
+        m.kind = STEP_MESSAGE_AT;
+    else if (sscanf(s, "window %d %" SCNu64 " %" SCNu64 " ]%n", &tid, &m.instructions, &m.wall_ns,
+                    &end) == 3)
+        m.kind = STEP_MESSAGE_WINDOW;
+    if (end < 0 || s[end] || verdict < TRIGGER_FIRE || verdict > TRIGGER_BUSY)
+        return false;
+    m.tid = tid;
+    m.verdict = (enum trigger_verdict)verdict;
+    *out = m;
+    return true;
+}

@@ -1,0 +1,42 @@
+/* What the step recorder says of itself, one line each, among the lines it shares with perf:
+ *
+ *   [ mtui step: hit TRIGGER VERDICT TID ADDRESS CLOCK PERF_NS ARG1 ARG2 ]
+ *   [ mtui step: at CLOCK PERF_NS ]
+ *   [ mtui step: window TID INSTRUCTIONS WALL_NS ]
+ *
+ * Numbers are decimal, addresses and arguments hexadecimal without 0x. */
+#ifndef MTUI_CORE_STEP_MESSAGE_H
+#define MTUI_CORE_STEP_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/trigger/trigger_policy.h"
+
+enum step_message_kind {
+    STEP_MESSAGE_HIT,    /* a thread came to a site; with TRIGGER_FIRE its call is stepped now */
+    STEP_MESSAGE_AT,     /* where the clock stands: before each dump */
+    STEP_MESSAGE_WINDOW  /* how far a window in progress is, some times a second; tid 0: none is */
+};
+
+struct step_message {
+    enum step_message_kind kind;
+    pid_t tid;
+    uint32_t trigger;
+    enum trigger_verdict verdict;
+    uint64_t address, arg1, arg2;
+    uint64_t clock;   /* instructions, as in the file */
+    uint64_t perf_ns; /* the same moment on perf's clock; 0: not known */
+    uint64_t instructions, wall_ns;
+};
+
+#define STEP_MESSAGE_MAX 256
+
+/* Without a newline; out holds STEP_MESSAGE_MAX bytes. */
+void step_message_format(const struct step_message *m, char *out);
+/* False for any other line. */
+bool step_message_parse(const char *line, size_t len, struct step_message *out);
+
+#endif

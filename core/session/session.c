@@ -1,0 +1,519 @@
+#include "core/session/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/trigger/call_rate.h"
+#include "core/base/fmt.h"
+#include "core/machine/proc_stat.h"
+#include "core/session/session_priv.h"
+
+/* How long hits are counted before the first snapshot may be taken, to see what a trigger costs. */
+#define RATE_WINDOW_NS 250000000u
+/* And how long the recorder must have run by then: a ring without a sample shows nothing. */
+#define RING_START_NS 100000000u
+#define FLUSH_NS            2000000000u
+
+const char *session_state_name(enum session_state s)
+{
+    static const char *const names[] = {"preparing", "armed", "stopping", "ended", "failed"};
+    return names[s];
+}
+
+static void notify_now(void *arg)
+{
+    struct session *s = arg;
+    s->notify_timer = 0;
+    if (s->cb.changed)
+        s->cb.changed(s->arg);
+}
+
+void session_notify(struct session *s)
+{
+    if (!s->notify_timer)
+        s->notify_timer = loop_add_timer(s->loop, loop_now_ns(s->loop), notify_now, s);
+}
+
+/* ---- Starting ---- */
+
+static int check_thread(const struct session_setup *setup, pid_t tid, struct err *err)
+{
+    char path[64];
+    for (size_t i = 0; i < setup->n_pids; i++) {
+        snprintf(path, sizeof path, "/proc/%d/task/%d", (int)setup->pids[i], (int)tid);
+        if (access(path, F_OK) == 0)
+            return 0;
+    }
+    return err_set(err, MTUI_E_NOENT, "process %d has no thread %d", (int)setup->pids[0], (int)tid);
+}
+
+static int attach_targets(struct session *s, struct err *err)
+{
+    for (size_t i = 0; i < s->setup.n_pids; i++) {
+        struct target *t;
+        int rc = target_check(s->setup.pids[i], err);
+        if (rc == 0)
+            rc = target_attach(s->loop, s->setup.pids[i], &session_target_callbacks, s, &t, err);
+        if (rc < 0)
+            return rc;
+        vec_push(&s->targets, t);
+    }
+    for (size_t i = 0; i < s->setup.n_tids; i++) {
+        int rc = check_thread(&s->setup, s->setup.tids[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int run_target(struct session *s, struct err *err)
+{
+    struct target *t;
+    char *output = xasprintf("%s/output", snapshot_dir_path(s->dir));
+    struct target_run_options run = {
+        .argv = s->setup.argv,
+        .stdio = s->setup.inherit_stdio ? TARGET_INHERIT : TARGET_PTY,
+        .output_path = s->setup.inherit_stdio ? NULL : output,
+    };
+    int rc = target_run(s->loop, &run, &session_target_callbacks, s, &t, err);
+    free(output);
+    if (rc == 0)
+        vec_push(&s->targets, t);
+    return rc;
+}
+
+/* The first target's name: of its program for one that does not run yet. */
+static void read_comm(const struct session *s, char *comm, size_t size)
+{
+    struct proc_stat stat = {0};
+    const char *name = stat.comm;
+    if (s->setup.argv) {
+        const char *slash = strrchr(s->setup.argv[0], '/');
+        name = slash ? slash + 1 : s->setup.argv[0];
+    } else {
+        proc_stat_read("/proc", s->setup.pids[0], 0, &stat, NULL);
+    }
+    snprintf(comm, size, "%s", name);
+}
+
+/* Holds the targets and makes the directory, which is named after the first of them; a program that
+ * is to be started gets its pid only when its output file exists. */
+static int take_targets(struct session *s, struct err *err)
+{
+    char comm[64] = "", *root = NULL;
+    bool given = s->setup.output != NULL, run = s->setup.argv != NULL;
+    int64_t now = (int64_t)time(NULL);
+    int rc = given ? 0 : snapshot_dir_root(&root, s->machine.xdg_state_home, s->machine.home, err);
+    if (rc == 0 && !run)
+        rc = attach_targets(s, err);
+    if (rc == 0)
+        read_comm(s, comm, sizeof comm);
+    if (rc == 0 && given)
+        rc = snapshot_dir_create_at(&s->dir, s->setup.output, err);
+    else if (rc == 0 && run)
+        rc = snapshot_dir_create_unnamed(&s->dir, root, err);
+    else if (rc == 0)
+        rc = snapshot_dir_create(&s->dir, root, comm, s->setup.pids[0], now, err);
+    if (rc == 0 && run)
+        rc = run_target(s, err);
+    if (rc == 0 && run && !given)
+        rc = snapshot_dir_name(s->dir, root, comm, target_pid(s->targets.data[0]), now, err);
+    free(root);
+    return rc;
+}
+
+/* perf lowers it by itself, but says so on its own stderr only. */
+static void say_if_too_frequent(struct session *s, const struct record_plan *plan)
+{
+    unsigned most = 0;
+    FILE *f = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+    if (f && fscanf(f, "%u", &most) == 1 && plan->recorder == PLAN_SAMPLE && plan->freq_hz > most)
+        session_log(s, SESSION_WARNING,
+                    "%u samples a second are asked for and the kernel allows %u "
+                    "(kernel.perf_event_max_sample_rate): recording with that",
+                    plan->freq_hz, most);
+    if (f)
+        (void)fclose(f);
+}
+
+/* Room for one snapshot of every buffer, and memory for the buffers themselves. */
+static int check_limits(struct session *s, const struct record_plan *plan, struct err *err)
+{
+    struct plan_limits limits;
+    plan_read_limits("/proc", &limits);
+    bool rounded = false;
+    s->ring_bytes = plan_ring_bytes(plan, &rounded);
+    if (rounded && plan->mode != PLAN_WHOLE) {
+        char size[FMT_MAX];
+        session_log(s, SESSION_WARNING, "the ring is rounded up to %s, a power of two of pages",
+                    fmt_size(size, s->ring_bytes));
+    }
+    say_if_too_frequent(s, plan);
+    int rc = plan_check_limits(plan, &limits, NULL, err);
+    uint64_t buffers = plan->n_tids ? plan->n_tids : limits.cpus;
+    if (rc == 0)
+        rc = snapshot_dir_check(s->dir, plan->mode == PLAN_WHOLE ? 0 : s->ring_bytes * buffers,
+                                NULL, err);
+    return rc;
+}
+
+/* CPU time of all targets so far. */
+static uint64_t cpu_time_ns(const struct session *s)
+{
+    uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK), sum = 0;
+    for (size_t i = 0; i < s->targets.len; i++) {
+        struct proc_stat stat;
+        if (proc_stat_read("/proc", target_pid(s->targets.data[i]), 0, &stat, NULL) == 0)
+            sum += stat.cpu_ticks * tick;
+    }
+    return sum;
+}
+
+static int arm_triggers(struct session *s, struct err *err)
+{
+    struct trigger_set_options options = {
+        .probe.children = s->setup.children,
+        .may_pend = s->setup.argv != NULL,
+        .handed_over = s->recorder == PLAN_STEP && s->setup.argv,
+        .executable = s->setup.argv ? target_executable(s->targets.data[0]) : NULL,
+    };
+    s->triggers = trigger_set_new(s->loop, &options, &session_trigger_callbacks, s);
+    for (size_t i = 0; i < s->setup.n_triggers; i++) {
+        struct trigger t;
+        int rc = trigger_parse(&t, s->setup.triggers[i], &s->setup.when, err);
+        if (rc == 0 && s->recorder == PLAN_STEP && t.at_return) {
+            trigger_fini(&t);
+            rc = err_set(err, MTUI_E_NOTSUP,
+                         "step follows a call from its beginning: name %s without @return",
+                         s->setup.triggers[i]);
+        }
+        if (rc < 0)
+            return rc;
+        trigger_set_add(s->triggers, &t);
+        trigger_fini(&t);
+    }
+    /* Hits are only counted until the recorder is ready. */
+    trigger_set_snapshot_begin(s->triggers);
+    for (size_t i = 0; i < s->targets.len; i++) {
+        int rc = trigger_set_arm(s->triggers, target_pid(s->targets.data[i]), err);
+        if (rc < 0)
+            return rc;
+    }
+    s->probed_ns = loop_now_ns(s->loop);
+    s->probed_cpu_ns = cpu_time_ns(s);
+    return 0;
+}
+
+static int start_recorder(struct session *s, struct record_plan *plan, const pid_t *pids,
+                          struct err *err)
+{
+    struct recorder_events events = session_recorder_events;
+    events.arg = s;
+    plan->pids = pids;
+    plan->n_pids = s->targets.len;
+    if (s->recorder == PLAN_STEP)
+        return session_start_step(s, plan, &events, err);
+    struct recorder_options options = {
+        .plan = plan,
+        .version = s->machine.version,
+        .caps = &s->machine.caps->intel_pt,
+    };
+    return recorder_new(s->loop, &options, &events, &s->rec, err);
+}
+
+static int check_perf(struct session *s, struct err *err)
+{
+    const struct capability *perf = &s->machine.caps->line[CAP_PERF];
+    const struct capability *step = &s->machine.caps->line[CAP_STEP];
+    if (s->recorder == PLAN_STEP && !step->present)
+        return err_set(err, MTUI_E_NOTSUP, "single-stepping does not work here: %s; use -r sample",
+                       step->reason[0] ? step->reason : "ptrace is not allowed");
+    if (s->recorder == PLAN_STEP) /* mtui is that recorder itself */
+        return 0;
+    if (!s->machine.version)
+        return err_set(err, MTUI_E_NOENT, "perf cannot be used: %s%s%s",
+                       perf->reason[0] ? perf->reason : "it is not there",
+                       perf->remedy[0] ? "; " : "", perf->remedy);
+    if (s->recorder == PLAN_PT && !s->machine.caps->intel_pt.present) {
+        const struct capability *pt = &s->machine.caps->line[CAP_INTEL_PT];
+        return err_set(err, MTUI_E_NOTSUP, "no Intel PT here: %s; use -r sample",
+                       pt->reason[0] ? pt->reason : "the kernel has no intel_pt PMU");
+    }
+    return 0;
+}
+
+static int start(struct session *s, struct err *err)
+{
+    struct record_plan plan;
+    s->recorder = session_setup_recorder(&s->setup, s->machine.caps, s->why, sizeof s->why);
+    s->mode = session_setup_mode(&s->setup, s->machine.interactive);
+    int rc = session_setup_check(&s->setup, s->recorder, err);
+    if (rc == 0)
+        rc = check_perf(s, err);
+    if (rc == 0)
+        rc = take_targets(s, err);
+    if (rc < 0)
+        return rc;
+    session_setup_plan(&s->setup, s->machine.caps, s->machine.interactive, NULL, 0,
+                       snapshot_dir_path(s->dir), &plan);
+    rc = check_limits(s, &plan, err);
+    if (rc == 0)
+        rc = arm_triggers(s, err);
+    if (rc < 0)
+        return rc;
+    perf_clock_new(&s->clock, NULL); /* without it times of keys are not known, no more */
+    s->anchor_perf_ns = perf_clock_now_ns(s->clock);
+    s->anchor_unix_ns = s->started_unix_ns = session_unix_now();
+    session_fill_info(s);
+    rc = snapshot_dir_write_info(s->dir, &s->info, err);
+    if (rc == 0)
+        rc = maps_writer_new(&s->maps, snapshot_dir_path(s->dir), "/proc", err);
+    if (rc == 0)
+        rc = start_recorder(s, &plan, s->info.pids, err);
+    /* A program that waits before its execve has none of its own mappings yet. */
+    if (rc == 0 && !s->setup.argv)
+        session_capture_all(s, 0, "arm");
+    return rc;
+}
+
+int session_start(struct session **out, struct loop *loop, const struct session_setup *setup,
+                  const struct session_machine *machine, const struct session_callbacks *callbacks,
+                  void *arg, struct err *err)
+{
+    struct session *s = xcalloc(1, sizeof *s);
+    s->loop = loop;
+    s->machine = *machine;
+    s->cb = *callbacks;
+    s->arg = arg;
+    memcpy(s->key, "key", sizeof s->key);
+    s->started_ns = loop_now_ns(loop);
+    session_setup_copy(&s->setup, setup);
+    int rc = start(s, err);
+    if (rc < 0) {
+        session_free(s, TARGET_END);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+/* ---- Armed ---- */
+
+static void stop_after_duration(void *arg)
+{
+    struct session *s = arg;
+    char text[FMT_MAX], sentence[96];
+    s->duration_timer = 0;
+    snprintf(sentence, sizeof sentence, "stopped after %s, as asked for",
+             fmt_duration(text, s->setup.duration_ns));
+    session_begin_stop(s, sentence);
+}
+
+static void become_armed(struct session *s)
+{
+    struct err err;
+    s->state = SESSION_ARMED;
+    s->armed_ns = loop_now_ns(s->loop);
+    trigger_set_snapshot_done(s->triggers);
+    if (s->recorder == PLAN_STEP && s->setup.n_triggers)
+        trigger_set_hand_over(s->triggers);
+    if (s->setup.duration_ns)
+        s->duration_timer =
+            loop_add_timer(s->loop, s->armed_ns + s->setup.duration_ns, stop_after_duration, s);
+    session_log(s, SESSION_INFO, "armed");
+    if (s->setup.argv && target_go(s->targets.data[0], &err) < 0)
+        session_begin_stop(s, err.text);
+    session_notify(s);
+}
+
+/* Fails when the triggers take too much of the target's time. */
+static void check_rate(void *arg)
+{
+    struct session *s = arg;
+    struct probe_stats stats;
+    struct call_rate_result rate;
+    char text[200], sentence[400];
+    s->hot_timer = 0;
+    if (s->state != SESSION_PREPARING)
+        return;
+    probe_stats(trigger_set_probe(s->triggers), &stats);
+    call_rate_judge(stats.hits + stats.lost, loop_now_ns(s->loop) - s->probed_ns,
+                    cpu_time_ns(s) - s->probed_cpu_ns, &rate);
+    call_rate_text(&rate, text, sizeof text);
+    if (!rate.costly || s->setup.force) {
+        if (rate.hits)
+            session_log(s, SESSION_INFO, "the triggers are %s", text);
+        become_armed(s);
+        return;
+    }
+    s->too_hot = true;
+    snprintf(sentence, sizeof sentence,
+             "the trigger is %s: choose a function that is called less often, or insist (--force)",
+             text);
+    session_begin_stop(s, sentence);
+}
+
+void session_on_recorder_ready(struct session *s)
+{
+    /* A program that has not begun yet must not be waited for, and one without triggers need not be. */
+    if (s->setup.argv || !s->setup.n_triggers) {
+        become_armed(s);
+        return;
+    }
+    uint64_t window = s->probed_ns + RATE_WINDOW_NS;
+    uint64_t start = loop_now_ns(s->loop) + RING_START_NS;
+    s->hot_timer = loop_add_timer(s->loop, window > start ? window : start, check_rate, s);
+}
+
+/* ---- Ending ---- */
+
+void session_begin_stop(struct session *s, const char *sentence)
+{
+    struct err err;
+    if (s->state != SESSION_PREPARING && s->state != SESSION_ARMED)
+        return;
+    if (sentence && !s->sentence[0])
+        snprintf(s->sentence, sizeof s->sentence, "%s", sentence);
+    s->state = SESSION_STOPPING;
+    if (s->rec && recorder_stop(s->rec, &err) < 0 && err.code == MTUI_E_GONE)
+        session_finish_later(s, true, NULL);
+    session_notify(s);
+}
+
+/* A trigger whose function never came is another thing than one that was never hit. */
+static void say_never_found(struct session *s)
+{
+    for (uint32_t i = 0; s->triggers && i < trigger_set_count(s->triggers); i++)
+        if (trigger_set_status(s->triggers, i) == TRIGGER_PENDING &&
+            trigger_set_counts(s->triggers, i)->hits == 0) {
+            const char *where = trigger_set_where(s->triggers, i), *colon = strstr(where, ": ");
+            session_log(s, SESSION_WARNING, "trigger %s was never found: %s", s->setup.triggers[i],
+                        colon ? colon + 2 : where);
+        }
+}
+
+/* Out of the callbacks: now everything may be freed. */
+static void finish(void *arg)
+{
+    struct session *s = arg;
+    struct err err;
+    s->end_timer = 0;
+    say_never_found(s);
+    trigger_set_free(s->triggers);
+    s->triggers = NULL;
+    maps_writer_flush(s->maps, FLUSH_NS);
+    maps_writer_stats(s->maps, &s->maps_stats);
+    if (s->rec) {
+        struct recorder_status rec;
+        recorder_get_status(s->rec, &rec);
+        free(s->info.perf_command);
+        s->info.perf_command = xstrdup(rec.command);
+    }
+    if (snapshot_dir_write_info(s->dir, &s->info, &err) < 0)
+        session_log(s, SESSION_ERROR, "%s", err.text);
+    s->ended_ns = loop_now_ns(s->loop);
+    s->state = s->ok ? SESSION_ENDED : SESSION_FAILED;
+    session_log(s, s->ok ? SESSION_INFO : SESSION_ERROR, "%s", s->sentence);
+    if (s->cb.changed)
+        s->cb.changed(s->arg);
+    if (s->cb.ended)
+        s->cb.ended(s->arg);
+}
+
+void session_finish_later(struct session *s, bool ok, const char *sentence)
+{
+    if (s->end_timer || s->state >= SESSION_ENDED)
+        return;
+    s->ok = ok && !s->too_hot;
+    /* What the recorder says of its own failure matters more than why we asked it to stop. */
+    if (sentence && (!s->sentence[0] || (!ok && !s->too_hot)))
+        snprintf(s->sentence, sizeof s->sentence, "%s", sentence);
+    if (!s->sentence[0])
+        snprintf(s->sentence, sizeof s->sentence, "the recording has ended");
+    s->state = SESSION_STOPPING;
+    s->end_timer = loop_add_timer(s->loop, loop_now_ns(s->loop), finish, s);
+}
+
+void session_free(struct session *s, enum target_leave leave)
+{
+    if (!s)
+        return;
+    int timers[] = {s->duration_timer, s->hot_timer,  s->notify_timer,
+                    s->end_timer,      s->maps_timer, s->key_timer};
+    recorder_free(s->rec);
+    trigger_set_free(s->triggers);
+    bool ours = s->setup.argv != NULL;
+    for (size_t i = 0; i < s->targets.len; i++)
+        target_free(s->targets.data[i], ours ? leave : TARGET_LEAVE);
+    maps_writer_free(s->maps);
+    perf_clock_free(s->clock);
+    if (s->dir && s->state != SESSION_ENDED)
+        snapshot_dir_discard_empty(s->dir);
+    snapshot_dir_close(s->dir);
+    for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
+        loop_remove(s->loop, timers[i]);
+    vec_free(&s->targets);
+    session_free_notes(s);
+    session_setup_free(&s->setup);
+    free(s);
+}
+
+/* ---- Status ---- */
+
+void session_get_status(struct session *s, struct session_status *out)
+{
+    *out = (struct session_status){
+        .state = s->state,
+        .sentence = s->state >= SESSION_ENDED ? s->sentence : NULL,
+        .too_hot = s->too_hot,
+        .recorder = s->recorder,
+        .recorder_why = s->why,
+        .mode = s->mode,
+        .ring_bytes = s->ring_bytes,
+        .started_ns = s->started_ns,
+        .ended_ns = s->ended_ns,
+        .started_unix_ns = s->started_unix_ns,
+        .armed_ns = s->armed_ns,
+        .disarmed = s->disarmed,
+        .has_recorder = s->rec != NULL,
+        .hits = s->hits,
+        .fired = s->fired,
+        .counted = s->counted,
+        .hit_to_command_ns = s->hit_to_command_ns,
+        .est_lookback_ns = s->est_lookback_ns,
+        .est_from = s->est_from,
+        .est_at_least = s->est_at_least,
+    };
+    if (s->est_lookback_ns && !s->est_at_least && s->armed_ns)
+        out->est_full_ns = s->armed_ns + s->est_lookback_ns;
+    if (s->rec)
+        recorder_get_status(s->rec, &out->rec);
+    if (s->maps)
+        maps_writer_stats(s->maps, &s->maps_stats);
+    out->maps_left_out = s->maps_stats.left_out;
+    out->maps_note = s->maps_stats.note;
+}
+
+const struct session_setup *session_get_setup(const struct session *s)
+{
+    return &s->setup;
+}
+
+struct snapshot_dir *session_dir(const struct session *s)
+{
+    return s->dir;
+}
+
+struct target *session_target(const struct session *s)
+{
+    return s->targets.data[0];
+}
+
+const struct trigger_set *session_triggers(const struct session *s)
+{
+    return s->triggers;
+}

@@ -1,0 +1,154 @@
+/* One recording, whole: the target, the triggers on it, the recorder, and the snapshot directory.
+ *
+ *   PREPARING  the target is held or found, names are resolved, the recorder gets ready
+ *   ARMED      it records; hits, keys and requests make snapshots
+ *   STOPPING   it was asked to finish, or the target has ended; what is outstanding is written
+ *   ENDED      everything that could be kept is in the directory
+ *   FAILED     it never got to record, or the recorder failed; what was written is kept
+ *
+ * Nothing here blocks, but that starting resolves the names of triggers (milliseconds for most
+ * programs, a second for very big ones). When this process is killed, recorder, probes and everything
+ * else go with it and the target runs on. All functions and callbacks run in the loop's thread, which
+ * must be the main thread (the recorder dies with the thread that started it). Several sessions may
+ * follow one another; at most one at a time is meant to record. */
+#ifndef MTUI_CORE_SESSION_H
+#define MTUI_CORE_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/base/err.h"
+#include "core/base/loop.h"
+#include "core/record/recorder.h"
+#include "core/session/session_setup.h"
+#include "core/session/snapshot_dir.h"
+#include "core/machine/target.h"
+#include "core/trigger/trigger_policy.h"
+#include "core/trigger/trigger_set.h"
+
+struct session;
+
+enum session_state { SESSION_PREPARING, SESSION_ARMED, SESSION_STOPPING, SESSION_ENDED, SESSION_FAILED };
+const char *session_state_name(enum session_state s);
+
+/* A snapshot of this session. */
+struct session_snapshot {
+    unsigned number;      /* 0: the end file */
+    char *data;           /* path of its perf.data; NULL when it was deleted */
+    char *trigger;        /* what caused it: a SPEC, "key", "end" */
+    pid_t tid;            /* of the hit, else 0 */
+    uint64_t time_ns;     /* of the hit or key, recording's clock; 0 unknown */
+    int64_t unix_ns;      /* the same on the wall clock */
+    uint64_t bytes;
+    uint64_t hit_to_command_ns; /* from the hit to the command written; 0 without a hit */
+    char *remark;         /* truncated, not closed properly …; or NULL */
+};
+
+/* A line of the log. */
+enum session_level { SESSION_INFO, SESSION_WARNING, SESSION_ERROR };
+struct session_line {
+    int64_t unix_ns;
+    enum session_level level;
+    const char *text; /* escaped */
+};
+#define SESSION_LOG_LINES 1000 /* older ones are forgotten */
+
+/* A hit, as shown. */
+struct session_hit {
+    struct snapshot_hit hit; /* hit.trigger belongs to the session */
+    int64_t unix_ns;
+    enum trigger_verdict verdict;
+    bool has_duration;
+};
+#define SESSION_HITS 256 /* older ones are only in hits.tsv */
+
+struct session_callbacks {
+    void (*changed)(void *arg); /* something that the screen shows; at most once a round of the loop */
+    void (*snapshot)(void *arg, const struct session_snapshot *s);
+    void (*ended)(void *arg); /* ENDED or FAILED: last call */
+};
+
+/* What is known of the machine; probed once by the program (capability_probe, perf_version_probe). Must
+ * outlive the session. */
+struct session_machine {
+    const struct capabilities *caps;
+    const struct perf_version *version; /* NULL: there is no perf that works */
+    const char *xdg_state_home, *home; /* for the root of recordings; NULL: not set */
+    bool interactive;                  /* someone can press keys */
+    const char *program;               /* of mtui, which is the recorder `step`; NULL: this one */
+};
+
+/* Starts. The setup is copied. Refused at once: options that make no sense together, a target that is
+ * not there or may not be traced, a name that does not resolve (with the nearest ones), a directory
+ * that cannot be used, a perf that is not there. Nothing is left behind then. */
+int session_start(struct session **out, struct loop *loop, const struct session_setup *setup,
+                  const struct session_machine *machine, const struct session_callbacks *callbacks,
+                  void *arg, struct err *err);
+
+/* Before the end this cuts off what is outstanding. leave: what becomes of a program that mtui started
+ * and that still runs. */
+void session_free(struct session *s, enum target_leave leave);
+
+/* Requests; they return as recorder_* do, and what comes of them shows in the status. */
+/* While one is being written, the next is taken right after it, before any hit gets its turn. */
+int session_snapshot(struct session *s, struct err *err);
+int session_toggle_enabled(struct session *s, struct err *err);
+int session_ping(struct session *s, struct err *err);
+int session_give_up(struct session *s, struct err *err); /* waiting for the outstanding snapshot */
+/* Finishes and keeps everything; the second call presses (SIGTERM), the third kills. */
+int session_stop(struct session *s, struct err *err);
+/* No trigger fires any more; the recording goes on. */
+int session_disarm(struct session *s, struct err *err);
+/* Deletes snap-N of this session. */
+int session_delete(struct session *s, unsigned number, struct err *err);
+
+/* ---- What the screen shows; pointers live until the loop runs again ---- */
+
+struct session_status {
+    enum session_state state;
+    const char *sentence;       /* ENDED, FAILED: what happened; else NULL */
+    bool too_hot;               /* FAILED because the trigger costs too much; `force` goes on */
+    enum plan_recorder recorder;
+    const char *recorder_why;   /* a sentence */
+    enum plan_mode mode;
+    uint64_t ring_bytes;
+    uint64_t started_ns, ended_ns; /* loop clock; 0: not yet */
+    int64_t started_unix_ns;
+    uint64_t armed_ns;          /* loop clock; 0: not yet */
+    bool disarmed;
+    bool has_recorder;
+    struct recorder_status rec; /* valid with has_recorder */
+    uint64_t hits, fired, counted; /* counted: hits that made no snapshot */
+    uint64_t hit_to_command_ns; /* of the last snapshot by a trigger; 0: none yet */
+    uint64_t est_full_ns;       /* estimate: when the ring was full, loop clock; 0: unknown */
+    uint64_t est_lookback_ns;   /* estimate from the last snapshot of full rings; 0: unknown */
+    bool est_at_least;          /* no snapshot had full rings: the longest span of any */
+    unsigned est_from;          /* the snapshot that the estimate comes from */
+    uint64_t maps_left_out;     /* files and code that could not be kept */
+    const char *maps_note;
+};
+
+void session_get_status(struct session *s, struct session_status *out);
+const struct session_setup *session_get_setup(const struct session *s);
+struct snapshot_dir *session_dir(const struct session *s);
+struct target *session_target(const struct session *s);             /* the first */
+const struct trigger_set *session_triggers(const struct session *s); /* NULL after the end */
+
+size_t session_snapshot_count(const struct session *s);
+const struct session_snapshot *session_snapshot_at(const struct session *s, size_t i);
+/* The time that a decoded snapshot spans, for the estimate of the look-back. */
+void session_note_span(struct session *s, unsigned number, uint64_t span_ns);
+
+/* Newest last. total: lines ever, the forgotten ones included. */
+uint64_t session_log_total(const struct session *s);
+size_t session_log_count(const struct session *s);
+struct session_line session_log_at(const struct session *s, size_t i);
+size_t session_hit_count(const struct session *s);
+const struct session_hit *session_hit_at(const struct session *s, size_t i);
+/* Adds a line of the program's own to the log. */
+void session_log(struct session *s, enum session_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,234 @@
+/* What recorder, triggers and target tell the session. */
+#include "core/session/session_priv.h"
+
+#include <stdio.h>
+
+#include "core/base/fmt.h"
+
+/* ---- Recorder ---- */
+
+static void on_state(void *arg, enum recorder_state state)
+{
+    struct session *s = arg;
+    if (state == RECORDER_ENABLED && s->state == SESSION_PREPARING)
+        session_on_recorder_ready(s);
+    session_notify(s);
+}
+
+static void on_log(void *arg, const char *line)
+{
+    session_log(arg, SESSION_INFO, "%s", line);
+}
+
+static void on_key_turn(void *arg)
+{
+    struct session *s = arg;
+    struct err err;
+    s->key_timer = 0;
+    if (s->triggers)
+        trigger_set_snapshot_done(s->triggers);
+    if (s->state == SESSION_ARMED && session_snapshot(s, &err) < 0)
+        session_log(s, SESSION_ERROR, "no snapshot: %s", err.text);
+}
+
+/* A key that waited has its turn in the next round, when the recorder is ready again; hits count as
+ * busy until then. */
+static void snapshot_over(struct session *s)
+{
+    s->firing = false;
+    if (s->key_waits && s->state == SESSION_ARMED) {
+        s->key_waits = false;
+        s->key_timer = loop_add_timer(s->loop, loop_now_ns(s->loop), on_key_turn, s);
+    } else if (s->triggers) {
+        trigger_set_snapshot_done(s->triggers);
+    }
+}
+
+static uint64_t numbered_snapshots(const struct session *s)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->snapshots.len; i++)
+        n += s->snapshots.data[i].number != 0;
+    return n;
+}
+
+static void on_snapshot(void *arg, const struct recorder_snapshot *r)
+{
+    struct session *s = arg;
+    char sentence[80];
+    session_capture_all(s, perf_clock_now_ns(s->clock), "snapshot");
+    session_add_snapshot(s, r);
+    if (!r->is_end)
+        snapshot_over(s);
+    if (s->cb.snapshot)
+        s->cb.snapshot(s->arg, &s->snapshots.data[s->snapshots.len - 1]);
+    uint64_t max = s->setup.when.max_snapshots;
+    if (max && s->state == SESSION_ARMED && numbered_snapshots(s) >= max) {
+        char n[FMT_MAX];
+        snprintf(sentence, sizeof sentence, "%s snapshot%s taken, as asked for", fmt_count(n, max),
+                 max == 1 ? "" : "s");
+        session_begin_stop(s, sentence);
+    }
+}
+
+static void on_snapshot_failed(void *arg, const char *reason, const char *sentence)
+{
+    struct session *s = arg;
+    (void)reason;
+    session_log(s, SESSION_ERROR, "no snapshot: %s", sentence);
+    if (s->firing)
+        session_write_hit(s, &s->pending);
+    snapshot_over(s);
+    /* A trigger that fires no more has had its chance. */
+    if (s->state == SESSION_ARMED && s->setup.n_triggers && trigger_set_exhausted(s->triggers)) {
+        char end[600];
+        snprintf(end, sizeof end, "the snapshot came to nothing: %s", sentence);
+        session_begin_stop(s, end);
+    }
+}
+
+static void on_ended(void *arg, bool ok, const char *sentence)
+{
+    session_finish_later(arg, ok, sentence);
+}
+
+const struct recorder_events session_recorder_events = {
+    .state = on_state,
+    .log = on_log,
+    .snapshot = on_snapshot,
+    .snapshot_failed = on_snapshot_failed,
+    .ended = on_ended,
+    .step = session_on_step,
+};
+
+/* ---- Triggers ---- */
+
+void session_fire(struct session *s, const struct session_hit *hit, uint64_t perf_ns)
+{
+    struct err err;
+    s->requested_perf_ns = perf_clock_now_ns(s->clock);
+    s->pending_perf_ns = perf_ns;
+    s->pending = *hit;
+    s->firing = true;
+    int rc = recorder_snapshot(s->rec, hit->hit.trigger, &err);
+    if (rc == 0) {
+        s->fired++;
+        session_capture_all(s, hit->hit.time_ns, "hit");
+        return;
+    }
+    session_log(s, SESSION_WARNING, "hit of %s, but no snapshot: %s", hit->hit.trigger, err.text);
+    session_write_hit(s, hit);
+    s->counted++;
+    snapshot_over(s);
+}
+
+static void on_hit(void *arg, const struct trigger_hit *t)
+{
+    struct session *s = arg;
+    /* Of a recorder that steps, the stops decide; the probes only measured the rate. */
+    if (s->state != SESSION_ARMED || s->disarmed || s->recorder == PLAN_STEP || t->trigger >= s->setup.n_triggers) {
+        /* It began a snapshot that will not be asked for. */
+        if (t->verdict == TRIGGER_FIRE && s->state != SESSION_PREPARING)
+            trigger_set_snapshot_done(s->triggers);
+        return;
+    }
+    struct session_hit hit = {
+        .hit = {.time_ns = t->probe.time_ns,
+                .tid = t->probe.tid,
+                .trigger = s->setup.triggers[t->trigger],
+                .address = t->probe.ip,
+                .arg1 = t->probe.arg1,
+                .arg2 = t->probe.arg2,
+                .duration_ns = t->duration_ns},
+        .unix_ns = session_unix_of(s, t->probe.time_ns),
+        .verdict = t->verdict,
+        .has_duration = t->has_duration,
+    };
+    s->hits++;
+    if (t->verdict != TRIGGER_FAST)
+        session_note_hit(s, &hit);
+    if (t->verdict == TRIGGER_FIRE) {
+        session_fire(s, &hit, t->probe.time_ns);
+    } else {
+        s->counted++;
+        session_write_hit(s, &hit);
+    }
+}
+
+static void on_message(void *arg, const char *sentence)
+{
+    session_log(arg, SESSION_WARNING, "%s", sentence);
+}
+
+static void on_event(void *arg, const struct probe_event *e)
+{
+    static const char *const reasons[] = {
+        [PROBE_THREAD_BORN] = "thread",
+        [PROBE_CHILD] = "child",
+        [PROBE_EXEC] = "exec",
+        [PROBE_MAPPED] = "mapped",
+    };
+    struct session *s = arg;
+    if (e->change == PROBE_THREAD_ENDED || e->change == PROBE_PROCESS_ENDED)
+        return;
+    if (e->change == PROBE_CHILD && !s->setup.children)
+        return;
+    if (e->change == PROBE_EXEC)
+        session_log(s, SESSION_INFO, "process %ld now runs %s", (long)e->pid,
+                    e->name ? e->name : "another program");
+    session_capture(s, e->pid, e->time_ns, reasons[e->change]);
+}
+
+const struct trigger_set_callbacks session_trigger_callbacks = {
+    .hit = on_hit,
+    .message = on_message,
+    .event = on_event,
+    .sites = session_hand_sites,
+};
+
+/* ---- Target ---- */
+
+static bool all_ended(const struct session *s)
+{
+    for (size_t i = 0; i < s->targets.len; i++) {
+        enum target_state state = target_state(s->targets.data[i]);
+        if (state == TARGET_WAITING || state == TARGET_RUNNING)
+            return false;
+    }
+    return true;
+}
+
+static void on_target(void *arg, enum target_state state)
+{
+    struct session *s = arg;
+    char text[128], sentence[256];
+    if (state == TARGET_RUNNING) {
+        session_log(s, SESSION_INFO, "the program runs");
+        return;
+    }
+    if (!all_ended(s) || s->target_gone)
+        return;
+    s->target_gone = true;
+    struct target *t = s->targets.data[0];
+    if (state == TARGET_FAILED) {
+        session_log(s, SESSION_ERROR, "%s", target_error(t)->text);
+        session_begin_stop(s, target_error(t)->text);
+        return;
+    }
+    snprintf(sentence, sizeof sentence, "the traced program %s",
+             target_describe(t, text, sizeof text));
+    session_log(s, SESSION_INFO, "%s", sentence);
+    if (s->triggers)
+        trigger_set_drain(s->triggers);
+    /* Children that are traced too may go on; the recorder ends with the last of them. */
+    if (!s->setup.children)
+        session_begin_stop(s, sentence);
+}
+
+static void on_output(void *arg)
+{
+    session_notify(arg);
+}
+
+const struct target_callbacks session_target_callbacks = {.changed = on_target,
+                                                          .output = on_output};

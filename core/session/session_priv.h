@@ -1,0 +1,118 @@
+/* Inside of core/session/session: what its files share. session.c starts and ends; session_requests.c takes
+ * requests; session_events.c is told by recorder, triggers and target; session_notes.c keeps log, hits,
+ * snapshots and files; session_step.c is the `step` recorder's part. */
+#ifndef MTUI_CORE_SESSION_PRIV_H
+#define MTUI_CORE_SESSION_PRIV_H
+
+#include "core/session/maps_log.h"
+#include "core/trigger/perf_clock.h"
+#include "core/session/session.h"
+#include "core/base/vec.h"
+
+#define SESSION_MAX_HIT_LINES 200000 /* of hits that made no snapshot, in hits.tsv */
+
+struct log_line {
+    int64_t unix_ns;
+    enum session_level level;
+    char *text;
+};
+
+/* A capture that waits since another of the same process was made a moment ago. */
+struct capture_due {
+    pid_t pid;
+    uint64_t time_ns;
+    const char *reason;
+};
+
+struct session {
+    struct loop *loop;
+    struct session_setup setup;
+    struct session_machine machine;
+    struct session_callbacks cb;
+    void *arg;
+
+    enum session_state state;
+    char sentence[512]; /* of the end; "" before */
+    bool ok, too_hot, disarmed, stop_asked, target_gone;
+    enum plan_recorder recorder;
+    enum plan_mode mode;
+    char why[256];
+    uint64_t ring_bytes;
+
+    struct snapshot_dir *dir;
+    struct session_info info;
+    struct maps_writer *maps;
+    struct perf_clock *clock;
+    VEC(struct target *) targets;
+    struct trigger_set *triggers;
+    struct recorder *rec;
+
+    uint64_t started_ns, armed_ns, ended_ns;  /* loop clock */
+    int64_t started_unix_ns;
+    uint64_t probed_ns;                       /* loop clock: the triggers were armed */
+    uint64_t probed_cpu_ns;                   /* what the targets had run by then */
+    uint64_t anchor_perf_ns;                  /* perf's clock and the wall clock at one moment */
+    int64_t anchor_unix_ns;
+    int duration_timer, hot_timer, notify_timer, end_timer, maps_timer, key_timer;
+
+    char key[4];                  /* "key": the trigger of a snapshot asked for by hand */
+    bool key_waits;               /* asked for by hand while another snapshot was outstanding */
+    bool firing;                  /* a snapshot is outstanding; pending is what caused it */
+    struct session_hit pending;
+    uint64_t requested_perf_ns;
+    uint64_t pending_perf_ns;     /* of the hit, on perf's clock whatever the recording's is */
+    uint64_t hits, fired, counted;
+    uint64_t hit_lines;
+    uint64_t hit_to_command_ns;
+
+    VEC(struct session_snapshot) snapshots;
+    VEC(struct session_hit) hit_ring; /* at most SESSION_HITS, then hit_first moves */
+    size_t hit_first;
+    VEC(struct log_line) log;         /* at most SESSION_LOG_LINES, then log_first moves */
+    size_t log_first;
+    uint64_t log_total;
+    VEC(struct capture_due) due;
+    uint64_t last_capture_ns;         /* loop clock */
+
+    uint64_t est_lookback_ns;
+    unsigned est_from;
+    bool est_at_least;
+    struct maps_writer_stats maps_stats;
+};
+
+/* session_events.c */
+extern const struct recorder_events session_recorder_events; /* arg to be filled in */
+extern const struct trigger_set_callbacks session_trigger_callbacks;
+extern const struct target_callbacks session_target_callbacks;
+
+/* session.c */
+void session_notify(struct session *s);
+/* Begins to finish; a NULL sentence leaves it to the recorder to say how it ended. */
+void session_begin_stop(struct session *s, const char *sentence);
+void session_on_recorder_ready(struct session *s);
+/* The recorder is done, or there will be none: ENDED or FAILED follows in the next round. */
+void session_finish_later(struct session *s, bool ok, const char *sentence);
+
+/* session_step.c */
+/* Starts the recorder that steps. */
+int session_start_step(struct session *s, const struct record_plan *plan,
+                       const struct recorder_events *events, struct err *err);
+/* The places of the triggers have changed: the recorder gets the new list. */
+void session_hand_sites(void *session);
+void session_on_step(void *session, const struct step_message *m);
+
+/* session_events.c */
+void session_fire(struct session *s, const struct session_hit *hit, uint64_t perf_ns);
+
+/* session_notes.c */
+int64_t session_unix_now(void);
+int64_t session_unix_of(const struct session *s, uint64_t perf_ns);
+void session_fill_info(struct session *s);
+void session_note_hit(struct session *s, const struct session_hit *hit);
+void session_write_hit(struct session *s, const struct session_hit *hit);
+void session_add_snapshot(struct session *s, const struct recorder_snapshot *r);
+void session_capture(struct session *s, pid_t pid, uint64_t time_ns, const char *reason);
+void session_capture_all(struct session *s, uint64_t time_ns, const char *reason);
+void session_free_notes(struct session *s);
+
+#endif

@@ -1,0 +1,153 @@
+/* hits.tsv: written a line at a time while recording, read back whole. */
+#include "core/session/snapshot_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/utf8.h"
+#include "core/base/vec.h"
+
+static const char header[] = "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n";
+#define COLUMNS 8
+
+int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err)
+{
+    char *path = xasprintf("%s/hits.tsv", snapshot_dir_path(d));
+    size_t room = strlen(hit->trigger) * 4 + 1;
+    char *name = xmalloc(room);
+    utf8_escape(name, room, hit->trigger, strlen(hit->trigger));
+
+    int rc = 0;
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        rc = err_errno(err, errno, "cannot write %s", path);
+    } else {
+        char *line = xasprintf("%s%" PRIu64 "\t%ld\t%s\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx64
+                               "\t%" PRIu64 "\t%u\n",
+                               st.st_size == 0 ? header : "", hit->time_ns, (long)hit->tid, name,
+                               hit->address, hit->arg1, hit->arg2, hit->duration_ns, hit->snapshot);
+        size_t len = strlen(line);
+        ssize_t n = write(fd, line, len);
+        if (n != (ssize_t)len)
+            rc = err_errno(err, n < 0 ? errno : ENOSPC, "cannot write %s", path);
+        free(line);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(name);
+    free(path);
+    return rc;
+}
+
+static bool parse_number(const char *s, int base, uint64_t max, uint64_t *value)
+{
+    if (!*s || strspn(s, base == 16 ? "0123456789abcdef" : "0123456789") != strlen(s))
+        return false;
+    errno = 0;
+    unsigned long long v = strtoull(s, NULL, base);
+    if (errno || v > max)
+        return false;
+    *value = v;
+    return true;
+}
+
+static bool parse_line(char *line, struct snapshot_hit *hit)
+{
+    char *col[COLUMNS];
+    char *rest = line;
+    for (int i = 0; i < COLUMNS; i++) {
+        col[i] = strsep(&rest, "\t");
+        if (!col[i])
+            return false;
+    }
+    uint64_t tid, snapshot;
+    struct snapshot_hit h = {0};
+    if (rest || !parse_number(col[0], 10, UINT64_MAX, &h.time_ns) ||
+        !parse_number(col[1], 10, INT32_MAX, &tid) ||
+        !parse_number(col[3], 16, UINT64_MAX, &h.address) ||
+        !parse_number(col[4], 16, UINT64_MAX, &h.arg1) ||
+        !parse_number(col[5], 16, UINT64_MAX, &h.arg2) ||
+        !parse_number(col[6], 10, UINT64_MAX, &h.duration_ns) ||
+        !parse_number(col[7], 10, UINT32_MAX, &snapshot))
+        return false;
+    h.tid = (pid_t)tid;
+    h.snapshot = (unsigned)snapshot;
+    utf8_unescape(col[2]);
+    h.trigger = xstrdup(col[2]);
+    *hit = h;
+    return true;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct snapshot_hit *x = a, *y = b;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+int snapshot_dir_read_hits(const struct snapshot_dir *d, struct snapshot_hit **out, size_t *n,
+                           size_t *bad_lines, struct err *err)
+{
+    char *path = xasprintf("%s/hits.tsv", snapshot_dir_path(d));
+    FILE *f = fopen(path, "re");
+    if (!f && errno != ENOENT) {
+        int rc = err_errno(err, errno, "cannot read %s", path);
+        free(path);
+        return rc;
+    }
+    VEC(struct snapshot_hit) hits = {0};
+    size_t bad = 0, size = 0;
+    char *line = NULL;
+    bool first = true, no_memory = false;
+    for (ssize_t len; f && !no_memory && (len = getline(&line, &size, f)) > 0; first = false) {
+        struct snapshot_hit hit;
+        if (first && strcmp(line, header) == 0)
+            continue;
+        /* The last line may be cut when the writer was killed: without its end it is not used. */
+        if (line[len - 1] != '\n' || memchr(line, '\0', (size_t)len)) {
+            bad++;
+            continue;
+        }
+        line[len - 1] = '\0';
+        if (!parse_line(line, &hit)) {
+            bad++;
+        } else if (!vec_try_push(&hits, hit)) {
+            free(hit.trigger);
+            no_memory = true;
+        }
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    int rc = 0;
+    if (no_memory) {
+        snapshot_dir_free_hits(hits.data, hits.len);
+        rc = err_set(err, MTUI_E_NOMEM, "%s is too big for the memory at hand", path);
+    } else {
+        /* A hit is written when its snapshot is known, so later ones may stand before it. */
+        if (hits.len)
+            qsort(hits.data, hits.len, sizeof *hits.data, by_time);
+        *out = hits.data;
+        *n = hits.len;
+        if (bad_lines)
+            *bad_lines = bad;
+    }
+    free(path);
+    return rc;
+}
+
+void snapshot_dir_free_hits(struct snapshot_hit *hits, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(hits[i].trigger);
+    free(hits);
+}

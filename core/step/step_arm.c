@@ -1,0 +1,217 @@
+/* Where threads are stopped: the sites, and arming threads at them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "core/base/alloc.h"
+#include "core/machine/descriptors.h"
+#include "core/trigger/hwbreak.h"
+#include "core/step/step_tracer_priv.h"
+
+/* ---- Sites ---- */
+
+void step_tracer_free_places(struct step_tracer *t)
+{
+    for (size_t i = 0; i < t->places.len; i++)
+        free(t->places.data[i].site.path);
+    vec_free(&t->places);
+}
+
+static bool same_place(const struct step_place *a, const struct step_place *b)
+{
+    return a->ino == b->ino && a->site.offset == b->site.offset &&
+           a->site.trigger == b->site.trigger;
+}
+
+static bool has_place(const struct step_place *list, size_t n, const struct step_place *p)
+{
+    for (size_t i = 0; i < n; i++)
+        if (same_place(&list[i], p))
+            return true;
+    return false;
+}
+
+int step_tracer_set_sites(struct step_tracer *t, const struct step_site *sites, size_t n,
+                          struct err *err)
+{
+    struct step_place *list = xcalloc(n + 1, sizeof *list);
+    bool all_kept = true;
+    for (size_t i = 0; i < n; i++) {
+        struct stat sb;
+        if (stat(sites[i].path, &sb) != 0) {
+            int why = errno;
+            free(list);
+            return err_errno(err, why, "cannot look at %s", sites[i].path);
+        }
+        list[i] = (struct step_place){.site = sites[i], .ino = sb.st_ino};
+    }
+    for (size_t i = 0; i < t->places.len; i++)
+        all_kept &= has_place(list, n, &t->places.data[i]);
+    for (size_t i = 0; !all_kept && i < t->tracees.len; i++)
+        step_tracer_disarm(t->tracees.data[i]);
+    if (!all_kept)
+        step_tracer_free_places(t);
+    for (size_t i = 0; i < n; i++) {
+        if (has_place(t->places.data, t->places.len, &list[i]))
+            continue;
+        list[i].site.path = xstrdup(sites[i].path);
+        vec_push(&t->places, list[i]);
+    }
+    free(list);
+    return 0;
+}
+
+uint64_t step_tracer_site_address(const struct step_tracer *t, const struct step_place *p)
+{
+    const struct maps *maps = step_code_maps(t->code);
+    for (size_t i = 0; i < maps_count(maps); i++) {
+        const struct map *m = maps_at(maps, i);
+        if ((m->prot & MAPS_X) && m->inode == p->ino && p->site.offset >= m->offset &&
+            p->site.offset - m->offset < m->end - m->start)
+            return m->start + (p->site.offset - m->offset);
+    }
+    return 0;
+}
+
+/* ---- Arming ---- */
+
+static bool is_chosen(const struct step_tracer *t, pid_t tid)
+{
+    for (size_t i = 0; i < t->chosen.len; i++)
+        if (t->chosen.data[i] == tid)
+            return true;
+    return t->chosen.len == 0;
+}
+
+/* False while a program that was started has not begun yet. */
+static bool has_begun(const struct step_tracer *t)
+{
+    return !t->opt.from_exec || t->exec_seen;
+}
+
+bool step_tracer_wants_all(const struct step_tracer *t, const struct tracee *e)
+{
+    return t->enabled && !t->opt.at_sites && has_begun(t) && is_chosen(t, e->tid);
+}
+
+static int open_events(struct step_tracer *t, struct tracee *e, struct err *err)
+{
+    int rc = descriptors_make_room(t->places.len, err);
+    if (rc < 0)
+        return rc;
+    struct step_site *sites = xcalloc(t->places.len, sizeof *sites);
+    for (size_t i = 0; i < t->places.len; i++) {
+        sites[i] = t->places.data[i].site;
+        sites[i].address = step_tracer_site_address(t, &t->places.data[i]);
+    }
+    rc = step_events_arm(&e->events, e->tid, t->means, sites, t->places.len, err);
+    free(sites);
+    return rc;
+}
+
+/* Uprobes where they are allowed; else breakpoints, where the processor has them. */
+static int arm_sites(struct step_tracer *t, struct tracee *e, struct err *err)
+{
+    struct err why;
+    int rc = open_events(t, e, err);
+    if (t->means != STEP_BY_UPROBE || t->means_tried || (rc != MTUI_E_PERM && rc != MTUI_E_NOTSUP))
+        return rc;
+    t->means_tried = true;
+    int works = hwbreak_self_test(NULL, &why);
+    if (works < 0) {
+        struct err first = *err;
+        return err_set(err, rc, "%.300s; nor by a breakpoint: %.150s", first.text, why.text);
+    }
+    step_tracer_say(t, "uprobes are not allowed here: the triggers are hardware breakpoints, four at most");
+    t->means = STEP_BY_BREAKPOINT;
+    return open_events(t, e, err);
+}
+
+static bool any_armed(const struct step_tracer *t)
+{
+    for (size_t i = 0; i < t->tracees.len; i++)
+        if (t->tracees.data[i]->armed || t->tracees.data[i]->steps)
+            return true;
+    return false;
+}
+
+void step_tracer_arm(struct step_tracer *t, struct tracee *e)
+{
+    struct err err;
+    int rc;
+    bool whole = e->armed && (!t->opt.at_sites || step_events_complete(&e->events, t->places.len));
+    if (!t->enabled || whole || e->steps || !is_chosen(t, e->tid) || !has_begun(t))
+        return;
+    if (!t->opt.at_sites)
+        rc = step_events_arm_clock(&e->events, e->tid, &err);
+    else if (t->places.len)
+        rc = arm_sites(t, e, &err);
+    else
+        return;
+    e->armed = rc == 0;
+    if (rc == 0 || rc == MTUI_E_GONE)
+        return;
+    t->refusal = err;
+    if (!t->enabling && !any_armed(t) && t->cb.refused)
+        t->cb.refused(t->cb.arg, &err);
+    else if (!t->enabling)
+        step_tracer_say(t, err.text);
+}
+
+void step_tracer_disarm(struct tracee *e)
+{
+    step_events_close(&e->events);
+    e->armed = false;
+}
+
+/* A thread that blocks SIGTRAP would only collect one. A new thread is armed all the same: the C library
+ * blocks everything until it has set it up. */
+static bool can_be_stopped(struct step_tracer *t, const struct tracee *e)
+{
+    struct err err;
+    if (e->armed || e->steps || !is_chosen(t, e->tid) || !has_begun(t) || !tracee_blocks_trap(e))
+        return true;
+    err_set(&err, MTUI_E_NOTSUP,
+            "thread %d blocks SIGTRAP, by which it would be stopped: it is not stepped",
+            (int)e->tid);
+    step_tracer_say(t, err.text);
+    return false;
+}
+
+static int arm_all(struct step_tracer *t, struct err *err)
+{
+    size_t armed = 0, wanted = 0;
+    bool can = has_begun(t) && (!t->opt.at_sites || t->places.len);
+    t->refusal = (struct err){0};
+    t->enabling = true;
+    step_tracer_refresh(t);
+    for (size_t i = 0; i < t->tracees.len; i++) {
+        struct tracee *e = t->tracees.data[i];
+        if (can_be_stopped(t, e))
+            step_tracer_arm(t, e);
+        wanted += is_chosen(t, e->tid);
+        armed += e->armed || e->steps;
+    }
+    t->enabling = false;
+    if (!can || !wanted || armed) {
+        if (t->refusal.code)
+            step_tracer_say(t, t->refusal.text);
+        return 0;
+    }
+    if (!t->refusal.code)
+        err_set(&t->refusal, MTUI_E_NOTSUP, "no thread of process %d could be armed",
+                (int)t->opt.pid);
+    *err = t->refusal;
+    return err->code;
+}
+
+int step_tracer_enable(struct step_tracer *t, bool on, struct err *err)
+{
+    t->enabled = on;
+    if (on)
+        return arm_all(t, err);
+    for (size_t i = 0; i < t->tracees.len; i++)
+        step_tracer_disarm(t->tracees.data[i]);
+    step_tracer_end_windows(t, true);
+    return 0;
+}

@@ -1,0 +1,27 @@
+/* The code of a stopped process as it executes: its memory, without the bytes of probes.
+ *
+ * A uprobe shows as 0xCC (int3) when memory is read, while the kernel executes the original
+ * instruction out of line; the true byte is the one in the mapped file. */
+#ifndef MTUI_CORE_STEP_CODE_H
+#define MTUI_CORE_STEP_CODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/base/err.h"
+#include "core/machine/maps.h"
+
+struct step_code;
+
+int step_code_new(struct step_code **out, pid_t pid, struct err *err);
+void step_code_free(struct step_code *c);
+
+/* The mappings have changed: reads them again. On failure the old ones stay. */
+int step_code_refresh(struct step_code *c, struct err *err);
+const struct maps *step_code_maps(const struct step_code *c);
+
+/* A step_read_code_fn: arg is the struct step_code. */
+size_t step_code_read(void *arg, uint64_t ip, uint8_t *out, size_t n);
+
+#endif

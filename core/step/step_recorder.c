@@ -1,0 +1,428 @@
+#include "core/step/step_recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/fmt.h"
+#include "core/trigger/perf_clock.h"
+#include "core/step/step_file.h"
+#include "core/record/step_message.h"
+#include "core/step/step_say.h"
+#include "core/step/step_sites.h"
+#include "core/base/vec.h"
+
+#define STEPS_BETWEEN_LOOKS 256 /* stops handled between two looks at the control pipe: about 10 ms */
+#define LOOK_US             100000 /* and a look is taken at least that often, whatever the target does */
+#define UNASKED_NS          2000000000u /* a call that was stepped waits that long to be asked for */
+
+struct recorder {
+    const struct step_recorder_options *opt;
+    struct step_tracer *tracer;
+    struct step_say *say;
+    struct perf_clock *clock;
+    FILE *anchors;
+    int signal_fd;
+    char line[64];
+    size_t line_len;
+    VEC(struct trigger_policy) policies; /* by trigger */
+    bool wanted;                         /* a snapshot was asked for and is not written yet */
+    bool fired;                          /* a hit was reported whose call is not written yet */
+    uint64_t fired_until_ns;             /* when it is over and nobody asks; wall clock */
+    bool stopping, failed, progressed;
+    uint64_t unsaid; /* hits that were not reported */
+    unsigned dumps;
+    struct err failure;
+    VEC(struct step_packets) done; /* windows that no file has yet */
+};
+
+static void tell(struct recorder *r, const struct step_message *m)
+{
+    char text[STEP_MESSAGE_MAX];
+    step_message_format(m, text);
+    if (!step_say_line(r->say, m->kind == STEP_MESSAGE_AT, "%s", text))
+        r->unsaid++;
+}
+
+/* ---- files ---- */
+
+static void forget_windows(struct recorder *r)
+{
+    for (size_t i = 0; i < r->done.len; i++)
+        step_packets_free(&r->done.data[i]);
+    r->done.len = 0;
+}
+
+static void take(void *arg, const struct step_window *w)
+{
+    struct recorder *r = arg;
+    struct step_packets p;
+    if (step_packets_take(&p, w))
+        vec_push(&r->done, p);
+    else
+        step_say_line(r->say, true, "no memory to keep the window of thread %d", (int)w->tid);
+}
+
+static bool write_file(struct recorder *r, const char *path)
+{
+    struct err err;
+    int rc = step_file_write(path, r->opt->tracer.pid, &r->opt->tracer.encoding,
+                             step_tracer_sideband(r->tracer), r->done.data, r->done.len, &err);
+    if (rc < 0) {
+        step_say_line(r->say, true, "%s", err.text);
+        r->failure = err;
+        r->failed = true;
+    }
+    forget_windows(r);
+    return rc == 0;
+}
+
+static void write_snapshot(struct recorder *r)
+{
+    char *path = xasprintf("%s.%u", r->opt->output, ++r->dumps);
+    r->wanted = r->fired = false;
+    tell(r, &(struct step_message){.kind = STEP_MESSAGE_AT,
+                                   .clock = step_tracer_clock(r->tracer),
+                                   .perf_ns = perf_clock_now_ns(r->clock)});
+    if (write_file(r, path))
+        step_say_line(r->say, true, "[ perf record: Dump %s ]", path);
+    free(path);
+}
+
+/* A snapshot is due when it was asked for and there is something that will not grow any more; when
+ * everything is stepped, whatever has been stepped so far. */
+static void snapshot_if_due(struct recorder *r)
+{
+    if (!r->wanted || r->opt->one_file)
+        return;
+    if (!r->opt->tracer.at_sites)
+        step_tracer_each_window(r->tracer, take, r);
+    if (r->done.len)
+        write_snapshot(r);
+}
+
+/* Threads that came and went leave their packets: the newest of a ring's size are kept. */
+static void trim_done(struct recorder *r)
+{
+    size_t keep = r->opt->tracer.ring_bytes, bytes = 0, first = r->done.len;
+    while (first > 0 && bytes < keep)
+        bytes += r->done.data[--first].len;
+    for (size_t i = 0; i < first; i++)
+        step_packets_free(&r->done.data[i]);
+    memmove(r->done.data, r->done.data + first, (r->done.len - first) * sizeof *r->done.data);
+    r->done.len -= first;
+}
+
+static void anchor(struct recorder *r, uint64_t clock, pid_t tid, const char *what, uint64_t wall_ns)
+{
+    if (r->anchors)
+        fprintf(r->anchors, "%" PRIu64 "\t%" PRIu64 "\t%d\t%s\t%" PRIu64 "\n", clock,
+                perf_clock_now_ns(r->clock), (int)tid, what, wall_ns);
+}
+
+/* ---- what the tracer reports ---- */
+
+/* From a hit that fires to the file with its call, other hits are busy; in one file there is room for
+ * all of them. */
+static bool is_busy(const struct recorder *r)
+{
+    return r->fired && !r->opt->one_file &&
+           (r->wanted || step_tracer_stepping(r->tracer) ||
+            step_tracer_wall_ns() < r->fired_until_ns);
+}
+
+static bool on_hit(void *arg, const struct step_hit *hit)
+{
+    struct recorder *r = arg;
+    uint64_t now = perf_clock_now_ns(r->clock);
+    while (r->policies.len <= hit->trigger) {
+        struct trigger_policy p;
+        trigger_policy_init(&p, &r->opt->when, now);
+        vec_push(&r->policies, p);
+    }
+    struct step_message m = {.kind = STEP_MESSAGE_HIT,
+                             .tid = hit->tid,
+                             .trigger = hit->trigger,
+                             .address = hit->address,
+                             .arg1 = hit->arg1,
+                             .arg2 = hit->arg2,
+                             .clock = hit->clock,
+                             .perf_ns = now};
+    m.verdict = trigger_policy_hit(&r->policies.data[hit->trigger], now, false, 0, is_busy(r));
+    tell(r, &m);
+    if (m.verdict != TRIGGER_FIRE)
+        return false;
+    r->fired = true;
+    anchor(r, hit->clock, hit->tid, "begin", 0);
+    return true;
+}
+
+static void on_window(void *arg, const struct step_window *w)
+{
+    struct recorder *r = arg;
+    char count[FMT_MAX], time[FMT_MAX];
+    bool sites = r->opt->tracer.at_sites;
+    if (sites && !r->opt->one_file && !r->wanted)
+        forget_windows(r); /* only the latest call is kept for a snapshot that is asked for later */
+    take(r, w);
+    if (!sites && r->opt->tracer.ring_bytes)
+        trim_done(r);
+    r->fired_until_ns = step_tracer_wall_ns() + UNASKED_NS;
+    anchor(r, w->end_clock, w->tid, "end", w->wall_ns);
+    step_say_line(r->say, true, "stepped thread %d: %s instructions in %s, ended: %s", (int)w->tid,
+                  fmt_count(count, step_thread_instructions(w->thread)),
+                  fmt_duration(time, w->wall_ns), step_end_name(w->end));
+}
+
+static void on_syscall(void *arg, pid_t tid, uint64_t number, uint64_t clock, uint64_t wall_ns)
+{
+    char what[32];
+    snprintf(what, sizeof what, "syscall:%" PRIu64, number);
+    anchor(arg, clock, tid, what, wall_ns);
+}
+
+static void on_message(void *arg, const char *sentence)
+{
+    struct recorder *r = arg;
+    step_say_line(r->say, true, "%s", sentence);
+}
+
+/* No thread can be stopped: a recording that would never get anything ends with the reason. */
+static void on_refused(void *arg, const struct err *why)
+{
+    struct recorder *r = arg;
+    r->failure = *why;
+    r->failed = r->stopping = true;
+}
+
+/* ---- progress ---- */
+
+static void report_window(void *arg, const struct step_window *w)
+{
+    struct recorder *r = arg;
+    r->progressed = true;
+    tell(r, &(struct step_message){.kind = STEP_MESSAGE_WINDOW,
+                                   .tid = w->tid,
+                                   .instructions = step_thread_instructions(w->thread),
+                                   .wall_ns = w->wall_ns});
+}
+
+/* Some times a second. */
+static void on_timer(struct recorder *r)
+{
+    bool before = r->progressed;
+    r->progressed = false;
+    step_tracer_end_windows(r->tracer, false);
+    step_tracer_each_window(r->tracer, report_window, r);
+    if (before && !r->progressed)
+        tell(r, &(struct step_message){.kind = STEP_MESSAGE_WINDOW});
+    if (r->unsaid && step_say_flush(r->say)) {
+        step_say_line(r->say, true, "%" PRIu64 " lines were left out: nobody read them", r->unsaid);
+        r->unsaid = 0;
+    }
+}
+
+/* ---- control ---- */
+
+static void acknowledge(const struct recorder *r)
+{
+    ssize_t n = write(r->opt->ack_fd, "ack\n", 5); /* with its NUL, as perf does */
+    (void)n;
+}
+
+static int enable(struct recorder *r, struct err *err)
+{
+    struct step_site *list = NULL;
+    size_t n = 0;
+    if (r->opt->tracer.at_sites) {
+        int rc = step_sites_read(r->opt->sites, &list, &n, err);
+        if (rc == 0)
+            rc = step_tracer_set_sites(r->tracer, list, n, err);
+        step_sites_free(list, n);
+        if (rc < 0)
+            return rc;
+    }
+    if (step_tracer_enable(r->tracer, true, err) < 0)
+        on_refused(r, err);
+    return 0;
+}
+
+static void want_snapshot(struct recorder *r)
+{
+    if (r->wanted && r->opt->tracer.at_sites)
+        step_tracer_end_windows(r->tracer, true); /* asked twice: what there is will do */
+    r->wanted = true;
+}
+
+static void obey(struct recorder *r, const char *command)
+{
+    struct err err = {0};
+    int rc = 0;
+    if (strcmp(command, "enable") == 0) {
+        rc = enable(r, &err);
+    } else if (strcmp(command, "disable") == 0) {
+        rc = step_tracer_enable(r->tracer, false, &err);
+    } else if (strcmp(command, "snapshot") == 0) {
+        want_snapshot(r);
+    } else if (strcmp(command, "stop") == 0) {
+        r->stopping = true;
+    } else if (strcmp(command, "ping") != 0) {
+        step_say_line(r->say, true, "unknown command '%s'", command);
+        return;
+    }
+    if (rc < 0)
+        step_say_line(r->say, true, "%s", err.text);
+    acknowledge(r);
+}
+
+static void read_commands(struct recorder *r)
+{
+    char got[64];
+    ssize_t n = read(r->opt->ctl_fd, got, sizeof got);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n <= 0) { /* mtui is gone */
+        r->stopping = true;
+        return;
+    }
+    for (ssize_t i = 0; i < n; i++) {
+        if (got[i] == '\n') {
+            r->line[r->line_len] = '\0';
+            obey(r, r->line);
+            r->line_len = 0;
+        } else if (r->line_len + 1 < sizeof r->line) {
+            r->line[r->line_len++] = got[i];
+        }
+    }
+}
+
+static void read_signals(struct recorder *r)
+{
+    struct signalfd_siginfo info;
+    while (read(r->signal_fd, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+            r->stopping = true;
+}
+
+/* Set by the timer, whose signal also breaks off the wait for a step. */
+static volatile sig_atomic_t timer_fired;
+
+static void note_timer(int sig)
+{
+    (void)sig;
+    timer_fired = 1;
+}
+
+/* Looks at the pipe and the signals; waits for them when no thread is being stepped. */
+static void look(struct recorder *r, bool wait)
+{
+    struct pollfd p[] = {{.fd = r->signal_fd, .events = POLLIN},
+                         {.fd = r->opt->ctl_fd, .events = POLLIN}}; /* a negative fd is ignored */
+    int n = poll(p, 2, wait ? LOOK_US / 1000 : 0);
+    if (n > 0 && p[0].revents)
+        read_signals(r);
+    if (n > 0 && p[1].revents)
+        read_commands(r);
+    step_say_flush(r->say);
+    if (timer_fired) {
+        timer_fired = 0;
+        on_timer(r);
+    }
+}
+
+static int prepare_signals(struct recorder *r, struct err *err)
+{
+    struct sigaction act = {.sa_handler = note_timer}; /* no SA_RESTART: waitpid must return */
+    struct itimerval every = {{0, LOOK_US}, {0, LOOK_US}};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD); /* a thread has stopped */
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would reap for us */
+    signal(SIGPIPE, SIG_IGN);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (r->signal_fd < 0)
+        return err_errno(err, errno, "signalfd");
+    sigaction(SIGALRM, &act, NULL);
+    setitimer(ITIMER_REAL, &every, NULL);
+    return 0;
+}
+
+static void record(struct recorder *r)
+{
+    while (!r->stopping && step_tracer_threads(r->tracer)) {
+        bool busy = step_tracer_run(r->tracer, STEPS_BETWEEN_LOOKS);
+        snapshot_if_due(r);
+        look(r, !busy && step_tracer_threads(r->tracer));
+    }
+}
+
+/* The windows in progress end; what was asked for, or the one file, is written. */
+static void finish(struct recorder *r)
+{
+    struct err err;
+    step_tracer_enable(r->tracer, false, &err);
+    step_tracer_release(r->tracer);
+    if (r->opt->one_file)
+        write_file(r, r->opt->output);
+    else if (r->wanted && r->done.len)
+        write_snapshot(r);
+}
+
+static int open_files(struct recorder *r, struct err *err)
+{
+    const char *path = r->opt->anchors;
+    perf_clock_new(&r->clock, NULL); /* without it the times of anchors are 0 */
+    if (!path)
+        return 0;
+    r->anchors = fopen(path, "wxe");
+    if (!r->anchors)
+        return err_errno(err, errno, "cannot write %s", path);
+    fputs("clock\tperf_ns\ttid\twhat\twall_ns\n", r->anchors);
+    return 0;
+}
+
+int step_recorder_run(const struct step_recorder_options *options, struct err *err)
+{
+    struct recorder r = {.opt = options, .signal_fd = -1, .say = step_say_new(options->say_fd)};
+    struct step_tracer_callbacks cb = {.hit = on_hit,
+                                       .window = on_window,
+                                       .syscall = on_syscall,
+                                       .message = on_message,
+                                       .refused = on_refused,
+                                       .arg = &r};
+    int rc = prepare_signals(&r, err);
+    if (rc == 0)
+        rc = open_files(&r, err);
+    if (rc == 0)
+        rc = step_tracer_new(&r.tracer, &options->tracer, &cb, err);
+    if (rc == 0 && options->ctl_fd < 0)
+        rc = enable(&r, err);
+    if (rc == 0)
+        record(&r);
+    if (r.tracer)
+        finish(&r);
+    step_tracer_free(r.tracer);
+    step_say_free(r.say);
+    forget_windows(&r);
+    vec_free(&r.done);
+    vec_free(&r.policies);
+    perf_clock_free(r.clock);
+    if (r.anchors)
+        fclose(r.anchors);
+    if (r.signal_fd >= 0)
+        close(r.signal_fd);
+    if (r.failed && err)
+        *err = r.failure;
+    return rc < 0 ? rc : r.failed ? MTUI_E_IO : 0;
+}

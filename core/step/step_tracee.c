@@ -1,0 +1,230 @@
+#include "core/step/step_tracee.h"
+
+#include <Zydis/Zydis.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "core/machine/proc_stat.h"
+
+#define TRAP_FLAG 0x100u
+#define POPPED    0x240dd5u /* CF PF AF ZF SF TF DF OF NT AC ID: what POPF can change (SDM vol. 2) */
+#define LATE_TRAP 1u        /* TRAP_PERF_FLAG_ASYNC (asm-generic/siginfo.h) */
+
+/* SIGTRAP stops are told apart by si_code: TRAP_TRACE and TRAP_BRKPT a step (some processors report a
+ * hardware step as the latter), SIGTRAP itself the notice of a handler's entry (signal_setup_done in
+ * kernel/signal.c), TRAP_PERF our event; anything else is a trap of the program's own. */
+static enum stop_kind trap_kind(const struct tracee *t, uint64_t *data)
+{
+    siginfo_t info;
+    if (ptrace(PTRACE_GETSIGINFO, t->tid, NULL, &info) != 0)
+        return STOP_STEP;
+    if (info.si_code == STEP_TRAP_PERF) {
+        /* struct siginfo: the data word stands behind si_addr (asm-generic/siginfo.h, _perf). */
+        uint32_t flags;
+        memcpy(data, (const char *)&info + 24, sizeof *data);
+        memcpy(&flags, (const char *)&info + 36, sizeof flags);
+        return flags & LATE_TRAP ? STOP_LATE : STOP_EVENT;
+    }
+    if (info.si_code == SIGTRAP)
+        return STOP_HANDLER;
+    if (t->steps && (info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT))
+        return STOP_STEP;
+    /* A step over an instruction with a uprobe: the kernel executes it elsewhere and then sends a plain
+     * signal (arch_uprobe_post_xol in arch/x86/kernel/uprobes.c). */
+    if (t->steps && info.si_code == SI_USER && info.si_pid == 0)
+        return STOP_STEP;
+    *data = SIGTRAP;
+    return STOP_SIGNAL;
+}
+
+enum stop_kind tracee_stop(const struct tracee *t, int status, uint64_t *data)
+{
+    *data = 0;
+    if (!WIFSTOPPED(status))
+        return STOP_ENDED;
+    int sig = WSTOPSIG(status), event = status >> 16;
+    switch (event) {
+    case PTRACE_EVENT_CLONE:
+    case PTRACE_EVENT_FORK:
+    case PTRACE_EVENT_VFORK:
+        return STOP_CLONE;
+    case PTRACE_EVENT_EXEC:
+        return STOP_EXEC;
+    case PTRACE_EVENT_STOP:
+        return sig == SIGTRAP ? STOP_NEW : STOP_GROUP;
+    default:
+        break;
+    }
+    if (sig == (SIGTRAP | 0x80)) /* PTRACE_O_TRACESYSGOOD */
+        return STOP_SYSCALL;
+    if (sig == SIGTRAP)
+        return trap_kind(t, data);
+    *data = (uint64_t)sig;
+    return STOP_SIGNAL;
+}
+
+bool tracee_at_syscall_exit(const struct tracee *t)
+{
+    struct __ptrace_syscall_info info;
+    memset(&info, 0, sizeof info);
+    long n = ptrace(PTRACE_GET_SYSCALL_INFO, t->tid, (void *)sizeof info, &info);
+    /* Before Linux 5.3 there is no such request: the stops alternate. */
+    return n > 0 ? info.op == PTRACE_SYSCALL_INFO_EXIT : t->in_syscall;
+}
+
+bool tracee_syscall_restarts(const struct user_regs_struct *regs)
+{
+    long long result = (long long)regs->rax;
+    return (long long)regs->orig_rax >= 0 && result <= -512 && result >= -516 && result != -515;
+}
+
+bool tracee_signal_in(const struct tracee *t, const char *set, int sig)
+{
+    char value[32];
+    return proc_status_value("/proc", t->tid, set, value, sizeof value) &&
+           (strtoull(value, NULL, 16) >> (sig - 1) & 1);
+}
+
+bool tracee_catches(const struct tracee *t, int sig)
+{
+    return tracee_signal_in(t, "SigCgt", sig);
+}
+
+bool tracee_blocks_trap(const struct tracee *t)
+{
+    return tracee_signal_in(t, "SigBlk", SIGTRAP);
+}
+
+bool tracee_regs(const struct tracee *t, struct user_regs_struct *regs)
+{
+    return ptrace(PTRACE_GETREGS, t->tid, NULL, regs) == 0;
+}
+
+/* ptrace's data argument is a pointer that holds a number. */
+static void *number(int n)
+{
+    return (void *)(intptr_t)n;
+}
+
+void tracee_continue(struct tracee *t, int sig)
+{
+    t->stopped = ptrace(PTRACE_CONT, t->tid, NULL, number(sig)) != 0;
+}
+
+void tracee_step(struct tracee *t, int sig)
+{
+    t->in_step = ptrace(PTRACE_SINGLESTEP, t->tid, NULL, number(sig)) == 0;
+    t->stopped = !t->in_step;
+}
+
+void tracee_syscall(struct tracee *t, int sig)
+{
+    t->stopped = ptrace(PTRACE_SYSCALL, t->tid, NULL, number(sig)) != 0;
+}
+
+void tracee_listen(struct tracee *t)
+{
+    t->listening = ptrace(PTRACE_LISTEN, t->tid, NULL, NULL) == 0;
+    t->stopped = !t->listening;
+}
+
+void tracee_stop_listening(struct tracee *t)
+{
+    ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+}
+
+void tracee_detach(struct tracee *t, int sig)
+{
+    ptrace(PTRACE_DETACH, t->tid, NULL, number(sig));
+    t->stopped = false;
+}
+
+static bool peek(const struct tracee *t, uint64_t addr, uint64_t *out)
+{
+    errno = 0;
+    long word = ptrace(PTRACE_PEEKDATA, t->tid, (void *)(uintptr_t)addr, NULL);
+    *out = (uint64_t)word;
+    return errno == 0;
+}
+
+bool tracee_pop_flags(const struct tracee *t, struct user_regs_struct *regs, unsigned bytes,
+                      unsigned len)
+{
+    uint64_t value, change = bytes == 2 ? POPPED & 0xffff : POPPED;
+    if (!peek(t, regs->rsp, &value) || (value & TRAP_FLAG))
+        return false;
+    struct user_regs_struct after = *regs;
+    after.eflags = (regs->eflags & ~change) | (value & change);
+    after.rsp += bytes;
+    after.rip += len;
+    if (ptrace(PTRACE_SETREGS, t->tid, NULL, &after) != 0)
+        return false;
+    *regs = after;
+    return true;
+}
+
+void tracee_clear_trap_flag(const struct tracee *t)
+{
+    struct user_regs_struct regs;
+    if (!tracee_regs(t, &regs) || !(regs.eflags & TRAP_FLAG))
+        return; /* one that the kernel knows to be ours is not shown, and it takes it away itself */
+    regs.eflags &= ~(unsigned long long)TRAP_FLAG;
+    ptrace(PTRACE_SETREGS, t->tid, NULL, &regs);
+}
+
+/* The kernel's signal set, 64 bits on x86-64. */
+static bool change_mask(const struct tracee *t, bool block)
+{
+    uint64_t mask, bit = UINT64_C(1) << (SIGTRAP - 1);
+    void *size = (void *)sizeof mask;
+    if (ptrace((enum __ptrace_request)PTRACE_GETSIGMASK, t->tid, size, &mask) != 0 ||
+        block == ((mask & bit) != 0))
+        return false;
+    mask ^= bit;
+    return ptrace((enum __ptrace_request)PTRACE_SETSIGMASK, t->tid, size, &mask) == 0;
+}
+
+void tracee_unmask_trap(struct tracee *t)
+{
+    if (change_mask(t, false))
+        t->trap_masked = true;
+}
+
+void tracee_remask_trap(struct tracee *t)
+{
+    if (t->trap_masked)
+        change_mask(t, true);
+    t->trap_masked = false;
+}
+
+void tracee_hide_trap_flag(const struct tracee *t, uint64_t sp)
+{
+    uint64_t word;
+    if (peek(t, sp, &word) && (word & TRAP_FLAG))
+        ptrace(PTRACE_POKEDATA, t->tid, (void *)(uintptr_t)sp,
+               (void *)(uintptr_t)(word & ~(uint64_t)TRAP_FLAG));
+}
+
+int64_t tracee_stack_growth(const uint8_t *code, size_t n)
+{
+    ZydisDecoder decoder;
+    ZydisDecodedInstruction insn;
+    ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code, n, &insn, op)))
+        return 0;
+    if (insn.mnemonic == ZYDIS_MNEMONIC_PUSH)
+        return insn.operand_width / 8;
+    if (insn.mnemonic == ZYDIS_MNEMONIC_CALL)
+        return 8;
+    if (insn.mnemonic == ZYDIS_MNEMONIC_RET)
+        return -8 - (op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? (int64_t)op[0].imm.value.u : 0);
+    if (insn.mnemonic == ZYDIS_MNEMONIC_SUB && op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+        op[0].reg.value == ZYDIS_REGISTER_RSP && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+        return op[1].imm.value.s;
+    return 0;
+}

@@ -1,0 +1,68 @@
+/* Inside of the step recorder's tracer: what its files share. */
+#ifndef MTUI_CORE_STEP_TRACER_PRIV_H
+#define MTUI_CORE_STEP_TRACER_PRIV_H
+
+#include "core/step/step_code.h"
+#include "core/step/step_tracee.h"
+#include "core/step/step_tracer.h"
+#include "core/base/vec.h"
+
+struct step_place {
+    struct step_site site;
+    ino_t ino;
+};
+
+struct step_tracer {
+    struct step_tracer_options opt;
+    struct step_tracer_callbacks cb;
+    VEC(struct step_place) places;
+    VEC(pid_t) chosen;
+    VEC(struct tracee *) tracees;
+    struct step_code *code;
+    struct step_sideband *sideband;
+    uint64_t clock;
+    enum step_means means;
+    bool means_tried;   /* uprobes were refused and breakpoints looked at */
+    struct err refusal; /* why a thread could not be armed the last time */
+    bool enabling;      /* threads are being armed one by one */
+    bool enabled, exec_seen, released;
+};
+
+/* step_tracer.c */
+struct tracee *step_tracer_find(const struct step_tracer *t, pid_t tid);
+struct tracee *step_tracer_add(struct step_tracer *t, pid_t tid);
+void step_tracer_drop(struct step_tracer *t, struct tracee *e);
+void step_tracer_refresh(struct step_tracer *t); /* the mappings have changed */
+
+void step_tracer_say(struct step_tracer *t, const char *sentence);
+
+/* step_arm.c */
+void step_tracer_arm(struct step_tracer *t, struct tracee *e);
+void step_tracer_disarm(struct tracee *e);
+/* True: this thread is to be stepped from the moment it can be. */
+bool step_tracer_wants_all(const struct step_tracer *t, const struct tracee *e);
+void step_tracer_free_places(struct step_tracer *t);
+/* Where a site is in the target, by the mappings as they were read last; 0: nowhere. */
+uint64_t step_tracer_site_address(const struct step_tracer *t, const struct step_place *p);
+
+/* step_window.c */
+void step_window_begin(struct step_tracer *t, struct tracee *e);
+/* Of a thread that is still inside the system call that made it, or its program: it begins at the exit
+ * of that. */
+void step_window_begin_in_syscall(struct step_tracer *t, struct tracee *e);
+/* At a site, ahead of its instruction or when that has been executed. */
+void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site, bool ahead,
+                       const struct user_regs_struct *regs);
+/* Whether the window is over before another instruction is executed. */
+bool step_window_over(const struct step_tracer *t, const struct tracee *e, uint64_t sp,
+                      enum step_end *end);
+void step_window_end(struct step_tracer *t, struct tracee *e, uint64_t ip, enum step_end end);
+/* Of a thread that is in a system call, or gone. */
+void step_window_end_in_kernel(struct step_tracer *t, struct tracee *e, enum step_end end);
+struct step_window step_window_describe(const struct step_tracer *t, const struct tracee *e,
+                                        enum step_end end);
+
+/* step_stops.c */
+void step_stops_handle(struct step_tracer *t, pid_t tid, int status);
+
+#endif

@@ -1,0 +1,162 @@
+#include "core/trigger/call_match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/vec.h"
+
+struct thread_calls {
+    pid_t tid;
+    uint32_t function;
+    VEC(struct call_open) open; /* in the order of time */
+};
+
+struct call_match {
+    VEC(struct thread_calls *) threads; /* ascending by tid, function */
+    uint64_t left;
+};
+
+struct call_match *call_match_new(void)
+{
+    return xcalloc(1, sizeof(struct call_match));
+}
+
+static void thread_calls_free(struct thread_calls *t)
+{
+    vec_free(&t->open);
+    free(t);
+}
+
+void call_match_free(struct call_match *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->threads.len; i++)
+        thread_calls_free(m->threads.data[i]);
+    vec_free(&m->threads);
+    free(m);
+}
+
+static size_t place(const struct call_match *m, pid_t tid, uint32_t function)
+{
+    size_t lo = 0, hi = m->threads.len;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        const struct thread_calls *t = m->threads.data[mid];
+        if (t->tid < tid || (t->tid == tid && t->function < function))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static struct thread_calls *find(const struct call_match *m, pid_t tid, uint32_t function)
+{
+    size_t at = place(m, tid, function);
+    if (at < m->threads.len && m->threads.data[at]->tid == tid &&
+        m->threads.data[at]->function == function)
+        return m->threads.data[at];
+    return NULL;
+}
+
+static struct thread_calls *find_or_add(struct call_match *m, pid_t tid, uint32_t function)
+{
+    struct thread_calls *t = find(m, tid, function);
+    if (t)
+        return t;
+    size_t at = place(m, tid, function);
+    t = xcalloc(1, sizeof *t);
+    t->tid = tid;
+    t->function = function;
+    vec_push(&m->threads, t);
+    memmove(m->threads.data + at + 1, m->threads.data + at,
+            (m->threads.len - 1 - at) * sizeof *m->threads.data);
+    m->threads.data[at] = t;
+    return t;
+}
+
+/* Drops open calls that cannot be open any more when the stack pointer is sp: those that lie below
+ * it on the same stack; with `itself` also one at sp. Recent calls are at the end, and usually the
+ * first look ends the search. */
+static void drop_dead(struct call_match *m, struct thread_calls *t, uint64_t sp, bool itself)
+{
+    size_t n = t->open.len;
+    while (n > 0) {
+        const struct call_open *c = &t->open.data[n - 1];
+        bool dead = itself ? c->sp <= sp : c->sp < sp;
+        if (!dead || sp - c->sp > CALL_MATCH_STACK)
+            break;
+        n--;
+        m->left++;
+    }
+    t->open.len = n;
+}
+
+void call_match_enter(struct call_match *m, pid_t tid, uint32_t function,
+                      const struct call_open *call)
+{
+    struct thread_calls *t = find_or_add(m, tid, function);
+    drop_dead(m, t, call->sp, true);
+    if (t->open.len >= CALL_MATCH_DEPTH) {
+        vec_remove(&t->open, 0);
+        m->left++;
+    }
+    vec_push(&t->open, *call);
+}
+
+bool call_match_leave(struct call_match *m, pid_t tid, uint32_t function, uint64_t sp,
+                      struct call_open *out)
+{
+    struct thread_calls *t = find(m, tid, function);
+    if (!t)
+        return false;
+    drop_dead(m, t, sp, false);
+    /* Calls on other stacks may have come later. */
+    for (size_t i = t->open.len; i-- > 0;) {
+        if (t->open.data[i].sp != sp)
+            continue;
+        *out = t->open.data[i];
+        vec_remove(&t->open, i);
+        return true;
+    }
+    return false;
+}
+
+void call_match_forget(struct call_match *m, pid_t tid)
+{
+    size_t from = place(m, tid, 0), to = from;
+    while (to < m->threads.len && m->threads.data[to]->tid == tid)
+        thread_calls_free(m->threads.data[to++]);
+    if (to == from)
+        return;
+    memmove(m->threads.data + from, m->threads.data + to,
+            (m->threads.len - to) * sizeof *m->threads.data);
+    m->threads.len -= to - from;
+}
+
+bool call_match_oldest(const struct call_match *m, uint32_t function, pid_t *tid,
+                       struct call_open *out)
+{
+    bool found = false;
+    struct call_open oldest = {0};
+    for (size_t i = 0; i < m->threads.len; i++) {
+        const struct thread_calls *t = m->threads.data[i];
+        for (size_t k = 0; t->function == function && k < t->open.len; k++) {
+            if (found && t->open.data[k].time_ns >= oldest.time_ns)
+                continue;
+            found = true;
+            oldest = t->open.data[k];
+            *tid = t->tid;
+        }
+    }
+    if (found)
+        *out = oldest;
+    return found;
+}
+
+uint64_t call_match_left(const struct call_match *m)
+{
+    return m->left;
+}

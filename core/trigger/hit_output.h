@@ -1,0 +1,41 @@
+/* Hits of a uprobe from every thread of a process through one event: a BPF program of a few
+ * instructions on the event reports each hit into a ring of the CPU where it happened.
+ *
+ * Without it a perf event reports only hits of the one thread that it was opened for, although the
+ * kernel plants its breakpoint for the whole process: one event a thread is then needed, new
+ * threads are covered late, and taking one event away costs the kernel about a tenth of a second
+ * (an RCU grace period under a global lock), which adds up. The program sees the hits of all
+ * threads, new ones from their first instruction on.
+ *
+ * Source: bpf(2); kernel/trace/trace_uprobe.c (__uprobe_perf_func runs the program before it looks
+ * for events of the current thread). Needs CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN. */
+#ifndef MTUI_CORE_HIT_OUTPUT_H
+#define MTUI_CORE_HIT_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+#include "core/trigger/perf_ring.h"
+
+struct hit_output;
+
+/* One ring a CPU, all together at most ring_bytes (but a page each at least). MTUI_E_PERM,
+ * MTUI_E_NOTSUP where BPF is not allowed or not there. */
+int hit_output_new(size_t ring_bytes, struct hit_output **out, struct err *err);
+void hit_output_free(struct hit_output *o);
+
+/* Makes the uprobe event report its hits here, with `number` as their id (perf_hit_parse with_raw).
+ */
+int hit_output_bind(struct hit_output *o, int event_fd, uint64_t number, struct err *err);
+
+size_t hit_output_count(const struct hit_output *o);
+struct perf_ring *hit_output_ring(struct hit_output *o, size_t i);
+int hit_output_fd(const struct hit_output *o, size_t i); /* to poll */
+/* Hits that found a ring full until now; the kernel counts them since Linux 6.0. False: it does
+ * not, and PERF_RECORD_LOST in the rings must be counted. */
+bool hit_output_lost(const struct hit_output *o, uint64_t *lost);
+size_t hit_output_bytes(const struct hit_output *o);
+
+#endif

@@ -1,0 +1,110 @@
+/* One process under probes: its threads, their rings, and the sites armed in it. Internal to
+ * core/trigger/probe.c; see core/trigger/probe.h for what the whole does. */
+#ifndef MTUI_CORE_PROBE_PROCESS_H
+#define MTUI_CORE_PROBE_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/trigger/hit_output.h"
+#include "core/trigger/perf_ring.h"
+#include "core/trigger/probe.h"
+#include "core/base/vec.h"
+
+/* How a site's event reaches threads. */
+enum probe_cover {
+    PROBE_COVER_PROCESS, /* one event a site; a BPF program reports for every thread */
+    PROBE_COVER_THREADS  /* one event a site and thread */
+};
+
+/* A probed file, held open: /proc/PID/exe and the like stop leading to it when the first thread
+ * ends. */
+struct probe_file {
+    dev_t dev;
+    ino_t ino;
+    int fd; /* O_PATH */
+    unsigned users;
+};
+
+/* What all processes share. */
+struct probe_machine {
+    int epoll;
+    uint32_t uprobe_type;
+    struct hit_output *output; /* NULL: no BPF here */
+    bool hwbreak_known;
+    unsigned hwbreak_slots; /* 0: none that fires */
+    enum probe_mechanism wanted;
+    size_t ring_bytes;
+    uint64_t next_number;
+    VEC(int) closing; /* uprobe events, for slow_close */
+    VEC(struct probe_file) files;
+};
+
+struct probe_armed {
+    uint64_t number;        /* unique, ascending within sites */
+    struct probe_site site; /* strings are its own */
+    int fd;                 /* PROBE_COVER_PROCESS; else −1 */
+    int file;               /* the descriptor of site.path; −1: none */
+};
+
+struct probe_thread_event {
+    int fd;
+    uint64_t id;
+    uint64_t number;
+};
+
+struct probe_thread {
+    pid_t tid;
+    bool ended;
+    bool replaced; /* ended by another thread's exec */
+    int fd;        /* the dummy that owns the ring */
+    struct perf_ring ring;
+    VEC(struct probe_thread_event) events; /* ascending by id */
+};
+
+struct probe_process {
+    pid_t pid;
+    bool ended;
+    enum probe_mechanism mechanism; /* of the sites */
+    enum probe_cover cover;
+    bool leader_ended;   /* its first thread was seen to end */
+    bool exec_suspected; /* and a new one has its number: another thread exec'ed, which its own
+                          * record will tell, unless it was not watched */
+    pid_t carrier;       /* the thread that PROBE_COVER_PROCESS events are opened for */
+    VEC(struct probe_armed) sites;
+    VEC(struct probe_thread *) threads; /* ascending by tid */
+};
+
+/* Watches every thread. Errors as probe_watch. */
+int probe_process_new(struct probe_machine *m, pid_t pid, struct probe_process **out,
+                      struct err *err);
+/* Everything is closed; uprobe events go to m->closing. */
+void probe_process_free(struct probe_machine *m, struct probe_process *p);
+
+/* Takes in threads that are not known yet and arms them; *born gets their number. A thread that
+ * ends meanwhile is no error; err tells the first that could not be armed. */
+int probe_process_scan(struct probe_machine *m, struct probe_process *p, size_t *born,
+                       struct err *err);
+
+/* As probe_set_sites. */
+int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
+                            const struct probe_site *sites, size_t n, struct err *err);
+
+/* Drops threads marked as ended; when the carrier is no longer there, another one takes over. */
+int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct err *err);
+
+/* The thread whose ring this is has exec'ed: it is the leader now, all others have ended. */
+void probe_process_exec(struct probe_machine *m, struct probe_process *p, struct probe_thread *t,
+                        pid_t tid);
+
+const struct probe_armed *probe_process_site(const struct probe_process *p, uint64_t number);
+/* The site of a thread's event id, or NULL. */
+const struct probe_armed *probe_thread_site(const struct probe_process *p,
+                                            const struct probe_thread *t, uint64_t id);
+
+/* Descriptors held. */
+size_t probe_process_descriptors(const struct probe_process *p);
+
+#endif

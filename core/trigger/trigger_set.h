@@ -1,0 +1,89 @@
+/* Triggers armed on a target: specification → sites → probes → hits → the decision to fire.
+ *
+ * The one object that a recording session needs of all this. It resolves (trigger_resolve.h), arms
+ * (probe.h), resolves anew after an exec and at each new mapping while something is pending,
+ * matches returns to entries by stack pointer (call_match.h), and decides (trigger_policy.h).
+ *
+ * All functions and callbacks run in the loop's thread. */
+#ifndef MTUI_CORE_TRIGGER_SET_H
+#define MTUI_CORE_TRIGGER_SET_H
+
+#include "core/trigger/probe.h"
+#include "core/trigger/trigger.h"
+#include "core/trigger/trigger_policy.h"
+
+struct trigger_set;
+
+/* One hit, as hits.tsv wants it. */
+struct trigger_hit {
+    struct probe_hit probe;
+    uint32_t trigger;
+    uint64_t duration_ns; /* of the call, at a return whose entry was seen; else 0 */
+    bool has_duration;
+    enum trigger_verdict verdict; /* fire, or why not */
+};
+
+enum trigger_status {
+    TRIGGER_ARMED,
+    TRIGGER_PENDING, /* its file is not mapped yet */
+    TRIGGER_DISARMED /* the program was replaced and no longer has it, or the target ended */
+};
+
+struct trigger_set_callbacks {
+    /* Every hit that counts; verdict TRIGGER_FIRE means: snapshot now. The set then counts hits as
+     * busy until trigger_set_snapshot_done. */
+    void (*hit)(void *arg, const struct trigger_hit *hit);
+    /* One sentence: a trigger armed late, disarmed by an exec, a thread not covered, hits lost. */
+    void (*message)(void *arg, const char *sentence);
+    /* The target's threads, children and mappings changed (maps to be kept); NULL allowed. */
+    void (*event)(void *arg, const struct probe_event *event);
+    /* Once handed over: the places are others now (trigger_set_each_site). */
+    void (*sites)(void *arg);
+};
+
+struct trigger_set_options {
+    struct probe_options probe;
+    bool may_pend;          /* run: what does not resolve yet waits instead of being refused */
+    bool handed_over;       /* from the start: see trigger_set_hand_over */
+    const char *executable; /* run: the program's path, resolved before it is mapped; else NULL */
+};
+
+struct trigger_set *trigger_set_new(struct loop *loop, const struct trigger_set_options *options,
+                                    const struct trigger_set_callbacks *callbacks, void *arg);
+void trigger_set_free(struct trigger_set *s);
+
+/* Takes the trigger over (t becomes empty). Before trigger_set_arm. Returns its number. */
+uint32_t trigger_set_add(struct trigger_set *s, struct trigger *t);
+
+/* Resolves and arms all triggers in pid. With none, it only watches threads and mappings. Refuses
+ * as trigger_resolve and probe_set_sites do; then nothing is armed. More processes may follow. */
+int trigger_set_arm(struct trigger_set *s, pid_t pid, struct err *err);
+
+/* From now on someone else watches the places (the recorder that steps, whose stops decide): probes are
+ * taken out, names are still resolved, the sites callback tells of each change. */
+void trigger_set_hand_over(struct trigger_set *s);
+/* Every place that is resolved now, of all processes. */
+void trigger_set_each_site(const struct trigger_set *s,
+                           void (*fn)(void *arg, const struct probe_site *site), void *arg);
+/* Counts a hit that someone else has seen and judged. */
+void trigger_set_count_hit(struct trigger_set *s, uint32_t trigger, enum trigger_verdict verdict,
+                           uint64_t time_ns);
+
+/* The snapshot that a TRIGGER_FIRE asked for, or one by key, begins and is done: hits between the
+ * two are counted as busy. A fire begins one by itself. */
+void trigger_set_snapshot_begin(struct trigger_set *s);
+void trigger_set_snapshot_done(struct trigger_set *s);
+
+size_t trigger_set_count(const struct trigger_set *s);
+const struct trigger *trigger_set_get(const struct trigger_set *s, uint32_t i);
+enum trigger_status trigger_set_status(const struct trigger_set *s, uint32_t i);
+/* "libc.so.6!malloc at 0x7f12… (uprobe)", "12 functions", "pending: …"; owned by the set. */
+const char *trigger_set_where(const struct trigger_set *s, uint32_t i);
+const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uint32_t i);
+/* True when every trigger has reached its max_snapshots. */
+bool trigger_set_exhausted(const struct trigger_set *s);
+const struct probe *trigger_set_probe(const struct trigger_set *s);
+/* Hands over what is still in the rings (at the end of a recording). */
+void trigger_set_drain(struct trigger_set *s);
+
+#endif

@@ -1,0 +1,73 @@
+/* The hits of triggers (hits.tsv of a snapshot directory) as marks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/fmt.h"
+#include "decode/open/open_marks.h"
+
+#define SLACK_NS 1000000000u /* a hit this far outside of the samples still belongs to them */
+
+static bool chosen(unsigned snapshot, const unsigned *snapshots, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (snapshot && snapshots[i] == snapshot)
+            return true;
+    return false;
+}
+
+static bool by_hand(const struct snapshot_hit *h)
+{
+    return strcmp(h->trigger, "key") == 0 || strcmp(h->trigger, "end") == 0;
+}
+
+static void put_mark(struct trace_builder *b, const struct snapshot_hit *h)
+{
+    char detail[600], took[FMT_MAX] = "";
+    int n = snprintf(detail, sizeof detail, "%.400s", h->trigger);
+    size_t len = n > 0 ? (size_t)n : 0;
+    if (h->duration_ns)
+        n = snprintf(detail + len, sizeof detail - len, ", took %s",
+                     fmt_duration(took, h->duration_ns));
+    len = strlen(detail);
+    if (!by_hand(h) && (h->arg1 || h->arg2))
+        snprintf(detail + len, sizeof detail - len, ", arguments 0x%llx 0x%llx",
+                 (unsigned long long)h->arg1, (unsigned long long)h->arg2);
+    len = strlen(detail);
+    if (!h->snapshot)
+        snprintf(detail + len, sizeof detail - len, ", counted only");
+    struct mark m = {h->time_ns, h->tid, by_hand(h) ? MARK_SNAPSHOT : MARK_TRIGGER, detail};
+    trace_builder_mark(b, &m);
+}
+
+void open_marks(struct open_context *c, const struct snapshot_dir *dir, const unsigned *snapshots,
+                size_t nsnapshots, uint64_t first_ns, uint64_t last_ns, struct trace_builder *b)
+{
+    struct snapshot_hit *hits = NULL;
+    size_t n = 0, bad = 0, far = 0;
+    char text[FMT_MAX];
+    struct err err = {0};
+    uint64_t from = first_ns > SLACK_NS ? first_ns - SLACK_NS : 0;
+    uint64_t to = last_ns < UINT64_MAX - SLACK_NS ? last_ns + SLACK_NS : UINT64_MAX;
+    if (snapshot_dir_read_hits(dir, &hits, &n, &bad, &err) < 0) {
+        open_note(c, "the trigger hits could not be read: %s", err.text);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool ours = chosen(hits[i].snapshot, snapshots, nsnapshots);
+        bool near = hits[i].time_ns >= from && hits[i].time_ns <= to;
+        bool inside = hits[i].time_ns >= first_ns && hits[i].time_ns <= last_ns;
+        /* Of single-stepping: a thread has no hits while it is stepped, and the clock stands still while
+         * none is, so that hits of other calls have the time at which this one begins or ends. */
+        bool others = inside && !c->instructions;
+        if (hits[i].time_ns && (others || (ours && near)))
+            put_mark(b, &hits[i]);
+        else
+            far += ours && hits[i].time_ns;
+    }
+    if (far)
+        open_note(c, "%s trigger hits lie outside of the time that was recorded",
+                  fmt_count(text, far));
+    if (bad)
+        open_note(c, "%s lines of hits.tsv are damaged", fmt_count(text, bad));
+    snapshot_dir_free_hits(hits, n);
+}

@@ -1,0 +1,451 @@
+/* perf.data with Intel PT: its pieces are decoded, what they give goes onto the stacks of the threads. */
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/fmt.h"
+#include "decode/open/open_priv.h"
+#include "decode/pt/pt_decode.h"
+#include "decode/pt/pt_runs.h"
+#include "decode/pt/pt_stack.h"
+
+#define PIECE_BYTES ((size_t)64 << 10)
+
+/* A thread of the trace, and its stack. */
+struct thread {
+    pid_t tid;
+    size_t index; /* in the builder */
+    int cpu;
+    uint64_t insns; /* executed, where these are the time */
+    uint64_t last_ns; /* of its last event */
+    const struct pt_stream *stream;
+    struct pt_stack *stack;
+};
+
+/* Code that was not at hand, by mapping. */
+struct missing {
+    char *where;
+    const char *why; /* NULL: nothing to say */
+    uint64_t bytes, times;
+};
+
+struct decoder {
+    struct open_context *c;
+    struct trace_builder *b;
+    struct pt_source source;
+    struct pt_pieces pieces;
+    struct pt_runs *runs;
+    const struct pt_piece *piece;
+    size_t pieces_done;
+    VEC(struct thread) threads;
+    VEC(struct missing) missing;
+    VEC(struct flow_event) shifted;
+    size_t last_thread; /* most runs are the last one's */
+    uint64_t bytes_done, bytes_lost, losses, frequency;
+    int rc;
+};
+
+static void name_thread(struct decoder *d, struct trace_builder *b, size_t index, pid_t tid)
+{
+    const char *comm = addrspaces_comm(d->source.as, tid);
+    if (comm)
+        trace_builder_comm(b, index, comm);
+}
+
+static struct thread *thread_of(struct decoder *d, pid_t tid)
+{
+    if (d->last_thread < d->threads.len && d->threads.data[d->last_thread].tid == tid)
+        return &d->threads.data[d->last_thread];
+    for (size_t i = 0; i < d->threads.len; i++)
+        if (d->threads.data[i].tid == tid) {
+            d->last_thread = i;
+            return &d->threads.data[i];
+        }
+    struct thread t = {.tid = tid, .cpu = -1};
+    t.index = trace_builder_thread(d->b, pt_source_process(&d->source, tid), tid);
+    name_thread(d, d->b, t.index, tid);
+    t.stack = pt_stack_new(d->b, t.index, d->c->functions);
+    vec_push(&d->threads, t);
+    d->last_thread = d->threads.len - 1;
+    return &d->threads.data[d->last_thread];
+}
+
+/* ---- what decoding gives ---- */
+
+static void note_cpu(struct decoder *d, struct thread *t, const struct pt_run *run)
+{
+    int cpu = run->stream->cpu, before = t->cpu;
+    t->cpu = cpu;
+    if (cpu >= 0)
+        trace_builder_cpu(d->b, t->index, cpu);
+    if (cpu < 0 || before < 0 || cpu == before)
+        return;
+    char *detail = xasprintf(MIGRATION_DETAIL, before, cpu);
+    struct mark m = {run->events[0].time, t->tid, MARK_MIGRATION, detail};
+    trace_builder_mark(d->b, &m);
+    free(detail);
+}
+
+/* Without timestamps, the instructions of the pieces before count. */
+static const struct flow_event *shift(struct decoder *d, const struct thread *t, const struct pt_run *run)
+{
+    d->shifted.len = 0;
+    for (size_t i = 0; i < run->n; i++) {
+        struct flow_event e = run->events[i];
+        e.time += t->insns;
+        if (!vec_try_push(&d->shifted, e))
+            return NULL;
+    }
+    return d->shifted.data;
+}
+
+/* Nothing that was open in a program goes on in the one that replaces it. */
+static int put_events(struct decoder *d, struct thread *t, const struct flow_event *events, size_t n)
+{
+    size_t from = 0;
+    int rc = 0;
+    for (size_t i = 0; i < n && d->source.execs.len && rc == 0; i++) {
+        if (events[i].kind == PT_EVENT_BEGIN &&
+            pt_source_exec_between(&d->source, pt_source_process(&d->source, t->tid), t->last_ns, events[i].time)) {
+            rc = pt_stack_events(t->stack, events + from, i - from);
+            pt_stack_reset(t->stack);
+            from = i;
+        }
+        t->last_ns = events[i].time;
+    }
+    return rc < 0 ? rc : pt_stack_events(t->stack, events + from, n - from);
+}
+
+static int on_run(void *arg, const struct pt_run *run)
+{
+    struct decoder *d = arg;
+    struct thread *t = thread_of(d, run->tid);
+    const struct flow_event *events = run->events;
+    /* Another snapshot's stream: nothing goes on from one to the next. A CPU's is another stream as well. */
+    if (t->stream && t->stream != run->stream && t->stream->cpu == run->stream->cpu)
+        pt_stack_reset(t->stack);
+    t->stream = run->stream;
+    note_cpu(d, t, run);
+    if (!pt_clock_has_time(&d->source.clock) && (events = shift(d, t, run)) == NULL)
+        return MTUI_E_NOMEM;
+    return put_events(d, t, events, run->n);
+}
+
+/* ---- what is still to be decoded ---- */
+
+/* Of a thread's stream, or of those of all CPUs. */
+struct rest {
+    const struct pt_stream *stream;
+    pid_t tid;
+    uint64_t from_ns, to_ns, bytes;
+};
+
+static void put_rest(struct decoder *d, struct trace_builder *b, const struct rest *r)
+{
+    uint64_t first = 0, last = 0, from = r->from_ns;
+    trace_builder_times(b, &first, &last);
+    if (!from) /* the stream tells no times */
+        from = last;
+    if (r->tid > 0)
+        name_thread(d, b, trace_builder_thread(b, pt_source_process(&d->source, r->tid), r->tid), r->tid);
+    open_not_decoded(d->c, b, r->tid, from, r->to_ns > from ? r->to_ns : from, r->bytes);
+}
+
+/* Pieces of one thread's stream follow one another; those of CPUs are in the order of time. */
+static uint64_t put_rests(struct decoder *d, struct trace_builder *b)
+{
+    uint64_t all = 0;
+    struct rest r = {0};
+    for (size_t i = d->pieces_done; i < d->pieces.len; i++) {
+        const struct pt_piece *p = &d->pieces.data[i];
+        pid_t tid = p->stream->tid > 0 ? p->stream->tid : 0;
+        if (r.stream && (tid || r.tid) && r.stream != p->stream) {
+            put_rest(d, b, &r);
+            r.stream = NULL;
+        }
+        if (!r.stream)
+            r = (struct rest){.stream = p->stream, .tid = tid, .from_ns = p->time_ns};
+        uint64_t to_ns = p->stop == p->stream->len ? pt_piece_end_ns(p, &d->source.clock) : p->time_ns;
+        r.to_ns = to_ns > r.to_ns ? to_ns : r.to_ns;
+        r.bytes += p->stop - p->from;
+        all += p->stop - p->from;
+    }
+    if (r.stream)
+        put_rest(d, b, &r);
+    return all;
+}
+
+static void on_begin(void *arg, const struct pt_piece *piece)
+{
+    struct decoder *d = arg;
+    int rc = pt_runs_begin(d->runs, piece);
+    d->piece = piece;
+    d->rc = d->rc ? d->rc : rc;
+    if (d->rc == 0 && d->pieces_done > 0 && open_part_due(d->c)) {
+        struct trace_builder *b = trace_builder_fork(d->b);
+        put_rests(d, b);
+        open_part(d->c, b, NULL);
+    }
+}
+
+static void on_events(void *arg, const struct flow_event *events, size_t n)
+{
+    struct decoder *d = arg;
+    if (d->rc == 0)
+        d->rc = pt_runs_events(d->runs, events, n);
+}
+
+static const char *where_is(const struct decoder *d, const struct pt_loss *loss, pid_t tid, const char **why)
+{
+    const char *path = code_image_where(d->source.image, pt_source_process(&d->source, tid),
+                                        loss->from_time, loss->ip, why);
+    if (!path)
+        return loss->ip >> 63 ? "the kernel" : "memory where nothing is known to be mapped";
+    return *path ? path : "memory without a file";
+}
+
+static void note_missing(struct decoder *d, const char *where, const char *why, uint64_t bytes)
+{
+    size_t i = 0;
+    while (i < d->missing.len && strcmp(d->missing.data[i].where, where) != 0)
+        i++;
+    if (i == d->missing.len)
+        vec_push(&d->missing, ((struct missing){.where = xstrdup(where), .why = why}));
+    d->missing.data[i].bytes += bytes;
+    d->missing.data[i].times++;
+}
+
+static char *describe(struct decoder *d, const struct pt_loss *loss, pid_t tid)
+{
+    if (loss->cause == GAP_NO_IMAGE) {
+        const char *why, *where = where_is(d, loss, tid, &why);
+        note_missing(d, where, why, loss->bytes);
+        return why ? xasprintf("%s: %s: %s", where, loss->why, why) : xasprintf("%s: %s", where, loss->why);
+    }
+    if (loss->ip)
+        return xasprintf("%s, at %llx", loss->why, (unsigned long long)loss->ip);
+    return xstrdup(loss->why);
+}
+
+/* Where instructions are the time: those of the pieces before, as for events. */
+static uint64_t since(struct decoder *d)
+{
+    pid_t tid = d->piece->stream->tid;
+    return pt_clock_has_time(&d->source.clock) || tid < 0 ? 0 : thread_of(d, tid)->insns;
+}
+
+static void on_loss(void *arg, const struct pt_loss *loss)
+{
+    struct decoder *d = arg;
+    pid_t tid = pt_runs_thread(d->runs, loss->from_time);
+    uint64_t before = since(d);
+    char *detail = describe(d, loss, tid);
+    struct gap g = {.tid = tid > 0 ? tid : 0,
+                    .start_ns = before + loss->from_time,
+                    .end_ns = before + loss->to_time,
+                    .bytes = loss->bytes,
+                    .cause = loss->cause,
+                    .detail = detail,
+                    .end_byte = loss->first_byte + loss->bytes};
+    trace_builder_gap(d->b, &g);
+    free(detail);
+    d->bytes_lost += loss->bytes;
+    d->losses++;
+}
+
+static void on_mark(void *arg, enum mark_kind kind, uint64_t time, uint64_t value)
+{
+    struct decoder *d = arg;
+    pid_t tid = pt_runs_thread(d->runs, time);
+    if (kind == MARK_FREQUENCY) { /* told at every PSB: only a change is of interest */
+        uint64_t before = d->frequency;
+        d->frequency = value;
+        if (!before || before == value)
+            return;
+    }
+    char *detail = kind == MARK_FREQUENCY
+                       ? xasprintf("%llu00 MHz", (unsigned long long)value)
+                       : xasprintf("0x%llx", (unsigned long long)value);
+    struct mark m = {since(d) + time, tid > 0 ? tid : 0, kind, detail};
+    trace_builder_mark(d->b, &m);
+    free(detail);
+}
+
+static void on_end(void *arg, uint64_t insns, uint64_t bytes)
+{
+    struct decoder *d = arg;
+    d->c->decoded_bytes += bytes;
+    if (d->piece->stream->tid >= 0)
+        thread_of(d, d->piece->stream->tid)->insns += insns;
+    d->bytes_done += d->piece->stop - d->piece->from;
+    d->pieces_done = (size_t)(d->piece - d->pieces.data) + 1;
+    d->c->spans = trace_builder_spans(d->b);
+    open_progress(d->c, "decoding", d->bytes_done, pt_streams_bytes(d->source.streams, NULL));
+}
+
+static int decode(struct decoder *d, struct err *err)
+{
+    struct pt_decode_options o = {.threads = d->c->options->threads, .libipt = d->c->options->libipt};
+    struct pt_decode_sink sink = {.begin = on_begin,
+                                  .events = on_events,
+                                  .loss = on_loss,
+                                  .mark = on_mark,
+                                  .end = on_end,
+                                  .arg = d};
+    int rc = pt_pieces_cut(&d->pieces, d->source.streams, &d->source.clock, o.libipt ? SIZE_MAX : PIECE_BYTES,
+                           pt_streams_per_cpu(d->source.streams));
+    if (rc < 0)
+        rc = err_set(err, rc, "not enough memory for this trace");
+    d->runs = pt_runs_new(&d->source, on_run, d);
+    if (rc == 0)
+        rc = pt_decode_run(&d->source, &d->pieces, &o, &sink, err);
+    if (rc == 0 && d->rc == 0)
+        d->rc = pt_runs_finish(d->runs);
+    if (rc == 0 && d->rc < 0)
+        rc = err_set(err, d->rc, "not enough memory for this trace: choose a smaller one");
+    if (rc == 0 && d->pieces_done < d->pieces.len && trace_builder_spans(d->b) == 0)
+        return err_set(err, MTUI_E_CANCEL, "cancelled");
+    if (rc == 0 && d->pieces_done < d->pieces.len)
+        open_note_stopped(d->c, put_rests(d, d->b), pt_streams_bytes(d->source.streams, NULL));
+    return rc;
+}
+
+/* What the kernel could not store, or says so of. */
+static void add_holes(struct decoder *d)
+{
+    for (size_t i = 0; i < d->source.holes.len; i++) {
+        const struct pt_hole *h = &d->source.holes.data[i];
+        const char *why = h->flags & PERF_AUX_FLAG_TRUNCATED ? "the trace buffer was full, and tracing stopped until "
+                                                               "it was emptied"
+                          : h->flags & PERF_AUX_FLAG_PARTIAL ? "the trace has holes here: the processor's tracing "
+                                                               "was in other hands (a hypervisor's)"
+                                                             : "a snapshot fell into another one";
+        struct gap g = {.tid = h->tid > 0 ? h->tid : 0,
+                        .start_ns = h->time_ns,
+                        .end_ns = h->time_ns,
+                        .cause = GAP_LOST,
+                        .detail = why};
+        if (pt_clock_has_time(&d->source.clock))
+            trace_builder_gap(d->b, &g);
+    }
+    if (d->source.holes.len)
+        open_note(d->c, "the kernel reports %zu times that trace data was lost before it was stored: a larger "
+                        "buffer (--size) or less timing (--timing) helps",
+                  d->source.holes.len);
+}
+
+/* The build-id recorded for a file, in hex; empty: none. */
+static const char *build_id_of(const struct decoder *d, const char *path, char out[2 * 64 + 1])
+{
+    *out = '\0';
+    for (size_t i = 0; i < addrspaces_module_count(d->source.as) && !*out; i++) {
+        struct addrspace_module m = addrspaces_module(d->source.as, (uint32_t)i);
+        if (strcmp(m.path, path) == 0)
+            for (size_t k = 0; k < m.build_id_len && k < 64; k++)
+                snprintf(out + 2 * k, 3, "%02x", m.build_id[k]);
+    }
+    return out;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct missing *x = a, *y = b;
+    return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+/* What was not at hand, the costliest first, and what can be done about it. */
+static void note_missing_code(struct decoder *d)
+{
+    char lost[FMT_MAX], all[FMT_MAX], id[2 * 64 + 1];
+    bool files = false, kernel = false;
+    if (d->missing.len)
+        qsort(d->missing.data, d->missing.len, sizeof *d->missing.data, by_bytes);
+    for (size_t i = 0; i < d->missing.len; i++) {
+        const struct missing *m = &d->missing.data[i];
+        build_id_of(d, m->where, id);
+        files |= *m->where == '/' && m->where[1] != '/';
+        kernel |= strcmp(m->where, "the kernel") == 0;
+        open_note(d->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s places%s%s%s%s",
+                  m->where, fmt_size(lost, m->bytes), fmt_count(all, m->times), m->why ? ": " : "",
+                  m->why ? m->why : "", *id ? "; build-id " : "", id);
+    }
+    if (files)
+        open_note(d->c, "to decode the rest, copy those files from the machine that was recorded: below a "
+                        "directory, with the same paths (--symfs DIR), or into the build-id cache ~/.debug (perf "
+                        "buildid-cache -a FILE)");
+    if (kernel)
+        open_note(d->c, "code of the kernel is not decoded: record user space only (intel_pt//u) to spare the "
+                        "space it takes");
+}
+
+static void note_result(struct decoder *d)
+{
+    char lost[FMT_MAX], all[FMT_MAX];
+    uint64_t bytes = pt_streams_bytes(d->source.streams, NULL);
+    if (!bytes)
+        open_note(d->c, "no trace data in it: the target was idle, tracing was off, or a hypervisor "
+                        "kept Intel PT for itself");
+    else if (d->bytes_lost)
+        open_note(d->c, "%s of %s trace bytes told nothing, in %llu gaps",
+                  fmt_size(lost, d->bytes_lost), fmt_size(all, bytes),
+                  (unsigned long long)d->losses);
+    note_missing_code(d);
+    if (pt_runs_unknown(d->runs))
+        open_note(d->c, "%s calls and returns are not shown: it is not known which thread ran then",
+                  fmt_count(lost, pt_runs_unknown(d->runs)));
+    if (!d->source.clock.tsc)
+        open_note(d->c, "the trace has no timestamps: times count instructions");
+    else if (!d->source.clock.time_mult)
+        open_note(d->c, "the recording does not say how the timestamps of the trace relate to perf's clock (it "
+                        "could not be read there, as in many virtual machines): times count instructions");
+}
+
+static bool cancelled(const void *context)
+{
+    return open_cancelled(context);
+}
+
+static bool enough(const void *context)
+{
+    return open_enough(context);
+}
+
+struct pt_input open_pt_input(const struct open_context *c)
+{
+    return (struct pt_input){.functions = c->functions,
+                             .maps = c->maps,
+                             .symfs = c->options->symfs,
+                             .cancelled = cancelled,
+                             .enough = enough,
+                             .arg = c};
+}
+
+int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b, struct err *err)
+{
+    struct decoder d = {.c = c, .b = b};
+    struct pt_input input = open_pt_input(c);
+    int rc = pt_source_open(&d.source, &input, f, err);
+    if (rc == 0)
+        rc = decode(&d, err);
+    if (rc == 0) {
+        uint64_t twice;
+        c->trace_bytes += pt_streams_bytes(d.source.streams, &twice);
+        c->repeated_bytes += twice;
+        add_holes(&d);
+        note_result(&d);
+        open_add_modules(c, d.source.symbols);
+    }
+    for (size_t i = 0; i < d.threads.len; i++)
+        pt_stack_free(d.threads.data[i].stack);
+    for (size_t i = 0; i < d.missing.len; i++)
+        free(d.missing.data[i].where);
+    pt_pieces_free(&d.pieces);
+    vec_free(&d.missing);
+    vec_free(&d.threads);
+    vec_free(&d.shifted);
+    pt_runs_free(d.runs);
+    pt_source_close(&d.source);
+    return rc;
+}

@@ -1,0 +1,481 @@
+#include "decode/pt/pt_libipt.h"
+
+#include <Zydis/Zydis.h>
+#include <intel-pt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/err.h"
+
+#define EVENTS 1024
+#define KNOWN  4096 /* instructions remembered */
+
+/* An instruction that ended a block. */
+struct known {
+    uint64_t ip;
+    enum pt_exec_mode mode;
+    enum pt_insn_class class;
+    uint8_t len; /* 0: none */
+};
+
+struct pt_libipt {
+    struct code_view *view;
+    struct pt_nodes *nodes;
+    const struct pt_clock *clock;
+    struct pt_walk_sinks sink;
+    struct pt_code code;
+    ZydisDecoder disassembler[2]; /* 64-bit, 32-bit code */
+    struct pt_image_section_cache *cache;
+    struct pt_image *image;
+    struct pt_block_decoder *blocks;
+
+    uint64_t now, insns, lost_bytes, bytes;
+    /* The last instruction of the last block; its branch is known when the next block is. */
+    bool pending;
+    uint64_t from;
+    enum pt_insn_class class;
+    enum pt_exec_mode mode;
+    bool aborted; /* a transaction: the next asynchronous branch goes back to its beginning */
+
+    struct flow_event batch[EVENTS];
+    size_t n;
+    struct known known[KNOWN];
+};
+
+struct pt_libipt *pt_libipt_new(struct code_view *view, struct pt_nodes *nodes,
+                                const struct pt_clock *clock, const struct pt_walk_sinks *sinks)
+{
+    struct pt_libipt *d = xcalloc(1, sizeof *d);
+    d->view = view;
+    d->nodes = nodes;
+    d->clock = clock;
+    d->sink = *sinks;
+    d->code = code_view_code(view);
+    ZydisDecoderInit(&d->disassembler[0], ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    ZydisDecoderInit(&d->disassembler[1], ZYDIS_MACHINE_MODE_LONG_COMPAT_32, ZYDIS_STACK_WIDTH_32);
+    d->cache = pt_iscache_alloc(NULL); /* one of its own: a shared one is a lock that all wait for */
+    return d;
+}
+
+void pt_libipt_free(struct pt_libipt *d)
+{
+    if (!d)
+        return;
+    pt_blk_free_decoder(d->blocks);
+    pt_image_free(d->image);
+    pt_iscache_free(d->cache);
+    free(d);
+}
+
+uint64_t pt_libipt_insns(const struct pt_libipt *d)
+{
+    return d->insns;
+}
+
+uint64_t pt_libipt_bytes(const struct pt_libipt *d)
+{
+    return d->bytes;
+}
+
+/* ---- the code ---- */
+
+static int read_memory(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip,
+                       void *context)
+{
+    struct pt_libipt *d = context;
+    (void)asid;
+    size_t n = d->code.read(d->code.arg, ip, buffer, size);
+    return n ? (int)n : -pte_nomap;
+}
+
+/* The image of the view as it is now. */
+static int make_image(struct pt_libipt *d)
+{
+    struct pt_image *image = pt_image_alloc(NULL);
+    struct code_section s;
+    char path[64];
+    if (!image)
+        return MTUI_E_NOMEM;
+    for (size_t i = 0; code_view_section(d->view, i, &s); i++) {
+        if (s.fd < 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/self/fd/%d", s.fd);
+        int isid = pt_iscache_add_file(d->cache, path, s.offset, s.len, s.start);
+        if (isid > 0)
+            pt_image_add_cached(image, d->cache, isid, NULL);
+    }
+    pt_image_set_callback(image, read_memory, d); /* code without a file */
+    if (d->blocks)
+        pt_blk_set_image(d->blocks, image);
+    pt_image_free(d->image);
+    d->image = image;
+    return 0;
+}
+
+static enum pt_insn_class class_of(const ZydisDecodedInstruction *insn)
+{
+    bool far = insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
+    if (insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN || insn->mnemonic == ZYDIS_MNEMONIC_XEND ||
+        insn->mnemonic == ZYDIS_MNEMONIC_XABORT)
+        return ptic_other;
+    switch ((int)insn->meta.category) {
+    case ZYDIS_CATEGORY_COND_BR:
+        return ptic_cond_jump;
+    case ZYDIS_CATEGORY_UNCOND_BR:
+        return far ? ptic_far_jump : ptic_jump;
+    case ZYDIS_CATEGORY_CALL:
+        return far ? ptic_far_call : ptic_call;
+    case ZYDIS_CATEGORY_RET:
+        return far ? ptic_far_return : ptic_return;
+    case ZYDIS_CATEGORY_SYSRET:
+        return ptic_far_return;
+    case ZYDIS_CATEGORY_SYSCALL:
+    case ZYDIS_CATEGORY_INTERRUPT:
+        return ptic_far_call;
+    default:
+        return ptic_other;
+    }
+}
+
+static const struct known *look_at(struct pt_libipt *d, uint64_t ip)
+{
+    struct known *k = &d->known[(size_t)(ip * 0x9e3779b97f4a7c15u >> 32) % KNOWN];
+    if (k->len && k->ip == ip && k->mode == d->mode)
+        return k;
+    uint8_t bytes[ZYDIS_MAX_INSTRUCTION_LENGTH];
+    ZydisDecodedInstruction insn;
+    size_t n = d->code.read(d->code.arg, ip, bytes, sizeof bytes);
+    *k = (struct known){.ip = ip, .mode = d->mode, .class = ptic_other};
+    if (n && ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&d->disassembler[d->mode == ptem_32bit], NULL,
+                                                        bytes, n, &insn))) {
+        k->len = insn.length;
+        k->class = class_of(&insn);
+    }
+    return k;
+}
+
+/* ---- what is found ---- */
+
+static void flush(struct pt_libipt *d)
+{
+    if (d->n && d->sink.events)
+        d->sink.events(d->sink.arg, d->batch, d->n);
+    d->n = 0;
+}
+
+static void emit(struct pt_libipt *d, enum pt_event_kind kind, uint64_t addr, uint64_t to,
+                 unsigned how)
+{
+    bool at_start = false;
+    if (!d->sink.events)
+        return;
+    if (d->n == EVENTS)
+        flush(d);
+    fn_id fn = to ? pt_nodes_function(d->nodes, to, &at_start) : FN_NONE;
+    d->batch[d->n++] = (struct flow_event){
+        .time = pt_clock_has_time(d->clock) ? d->now : d->insns,
+        .addr = addr,
+        .insns = d->insns,
+        .fn = fn,
+        .kind = (uint8_t)kind,
+        .how = (uint8_t)how,
+        .at_start = at_start,
+    };
+}
+
+static void branch(struct pt_libipt *d, enum pt_branch_kind kind, uint64_t from, uint64_t to,
+                   enum pt_end end)
+{
+    if (!d->sink.branch)
+        return;
+    struct pt_branch b = {.time = pt_clock_has_time(d->clock) ? d->now : d->insns,
+                          .from = from,
+                          .to = to,
+                          .kind = (uint8_t)kind,
+                          .end = (uint8_t)end};
+    d->sink.branch(d->sink.arg, &b);
+}
+
+static void jump(struct pt_libipt *d, enum pt_branch_kind kind, uint64_t to)
+{
+    branch(d, kind, d->from, to, PT_END_UNKNOWN);
+    if (d->sink.events &&
+        pt_nodes_function(d->nodes, d->from, NULL) != pt_nodes_function(d->nodes, to, NULL))
+        emit(d, PT_EVENT_JUMP, to, to, 0);
+}
+
+/* The pending branch went to `to`. */
+static void resolve(struct pt_libipt *d, uint64_t to)
+{
+    if (!d->pending)
+        return;
+    d->pending = false;
+    const struct known *k = look_at(d, d->from);
+    uint64_t next = d->from + k->len;
+    /* Blocks out of libipt's cache may come without a class. */
+    switch (d->class == ptic_error ? k->class : d->class) {
+    case ptic_cond_jump:
+        if (to != next)
+            jump(d, PT_BRANCH_COND, to);
+        break;
+    case ptic_jump:
+        jump(d, PT_BRANCH_JUMP, to);
+        break;
+    case ptic_call:
+        branch(d, PT_BRANCH_CALL, d->from, to, PT_END_UNKNOWN);
+        if (to != next)
+            emit(d, PT_EVENT_CALL, next, to, 0);
+        break;
+    case ptic_return:
+        branch(d, PT_BRANCH_RETURN, d->from, to, PT_END_UNKNOWN);
+        emit(d, PT_EVENT_RETURN, to, to, 0);
+        break;
+    case ptic_far_call:
+        branch(d, PT_BRANCH_SYSCALL, d->from, to, PT_END_UNKNOWN);
+        emit(d, PT_EVENT_CALL, next, to, 0);
+        break;
+    case ptic_far_return:
+        branch(d, PT_BRANCH_IRET, d->from, to, PT_END_UNKNOWN);
+        emit(d, PT_EVENT_RETURN, to, to, 0);
+        break;
+    case ptic_far_jump:
+    case ptic_error:
+    case ptic_other:
+    case ptic_ptwrite:
+    default:
+        break;
+    }
+}
+
+static enum pt_end end_by(enum pt_insn_class class)
+{
+    switch (class) {
+    case ptic_call:
+        return PT_END_CALL;
+    case ptic_return:
+        return PT_END_RETURN;
+    case ptic_jump:
+    case ptic_cond_jump:
+        return PT_END_JUMP;
+    case ptic_far_call:
+        return PT_END_SYSCALL;
+    case ptic_far_return:
+        return PT_END_IRET;
+    case ptic_far_jump:
+    case ptic_error:
+    case ptic_other:
+    case ptic_ptwrite:
+    default:
+        return PT_END_UNKNOWN;
+    }
+}
+
+static void end_at(struct pt_libipt *d, uint64_t at, enum pt_end how)
+{
+    d->pending = false;
+    emit(d, PT_EVENT_END, at, 0, how);
+    branch(d, PT_BRANCH_END, at, 0, how);
+}
+
+static void renew_code(struct pt_libipt *d)
+{
+    if (!d->sink.code_changed || !d->sink.code_changed(d->sink.arg, d->now))
+        return;
+    memset(d->known, 0, sizeof d->known);
+    pt_nodes_forget(d->nodes);
+    make_image(d);
+}
+
+static void go_on(struct pt_libipt *d, uint64_t ip, bool begins)
+{
+    d->pending = false;
+    renew_code(d);
+    if (begins)
+        branch(d, PT_BRANCH_BEGIN, 0, ip, PT_END_UNKNOWN);
+    emit(d, PT_EVENT_BEGIN, ip, ip, 0);
+}
+
+static void lose(struct pt_libipt *d, enum gap_cause cause, uint64_t ip)
+{
+    d->pending = false;
+    emit(d, PT_EVENT_LOST, 0, 0, cause);
+    branch(d, PT_BRANCH_ERROR, ip, 0, PT_END_UNKNOWN);
+}
+
+static void tell_loss(struct pt_libipt *d, enum gap_cause cause, uint64_t first, uint64_t end,
+                      uint64_t from_time, uint64_t ip, const char *why)
+{
+    struct pt_loss loss = {.first_byte = first,
+                           .bytes = end > first ? end - first : 0,
+                           .from_time = from_time,
+                           .to_time = d->now,
+                           .ip = ip,
+                           .cause = cause,
+                           .why = why};
+    d->lost_bytes += loss.bytes;
+    d->sink.loss(d->sink.arg, &loss);
+}
+
+/* ---- the decoder ---- */
+
+static void update_time(struct pt_libipt *d)
+{
+    uint64_t tsc;
+    if (pt_clock_has_time(d->clock) && pt_blk_time(d->blocks, &tsc, NULL, NULL) >= 0) {
+        uint64_t ns = pt_time_ns(d->clock, tsc);
+        if (ns > d->now)
+            d->now = ns;
+    }
+}
+
+static void on_async_branch(struct pt_libipt *d, uint64_t from, uint64_t to)
+{
+    resolve(d, from);
+    if (d->aborted) {
+        emit(d, PT_EVENT_TX_ABORT, from, 0, 0);
+        emit(d, PT_EVENT_JUMP, to, to, 0);
+        if (d->n)
+            d->batch[d->n - 1].at_start = false;
+    } else {
+        emit(d, PT_EVENT_INTERRUPT, from, to, 0);
+    }
+    branch(d, d->aborted ? PT_BRANCH_ABORT : PT_BRANCH_INTERRUPT, from, to, PT_END_UNKNOWN);
+    d->aborted = false;
+}
+
+static void on_tsx(struct pt_libipt *d, const struct pt_event *e)
+{
+    d->aborted = e->variant.tsx.aborted;
+    if (d->aborted)
+        return;
+    resolve(d, e->variant.tsx.ip);
+    emit(d, e->variant.tsx.speculative ? PT_EVENT_TX_BEGIN : PT_EVENT_TX_COMMIT, e->variant.tsx.ip, 0, 0);
+}
+
+static void on_event(struct pt_libipt *d, const struct pt_event *e)
+{
+    switch ((int)e->type) {
+    case ptev_enabled:
+        go_on(d, e->variant.enabled.ip, true);
+        break;
+    case ptev_disabled:
+        end_at(d, d->from, end_by(d->class == ptic_error ? look_at(d, d->from)->class : d->class));
+        break;
+    case ptev_async_disabled:
+        resolve(d, e->variant.async_disabled.at);
+        end_at(d, e->variant.async_disabled.at, PT_END_ASYNC);
+        break;
+    case ptev_async_branch:
+        on_async_branch(d, e->variant.async_branch.from, e->variant.async_branch.to);
+        break;
+    case ptev_tsx:
+        if (!e->status_update && !e->ip_suppressed)
+            on_tsx(d, e);
+        break;
+    case ptev_overflow:
+        lose(d, GAP_OVERFLOW, d->from);
+        if (!e->ip_suppressed)
+            go_on(d, e->variant.overflow.ip, true);
+        break;
+    case ptev_exec_mode:
+        pt_nodes_set_bits(d->nodes, e->variant.exec_mode.mode == ptem_32bit ? 32 : 64);
+        break;
+    default:
+        break;
+    }
+}
+
+/* From a PSB on; the status that ended it (−pte_eos: the end). */
+static int from_psb(struct pt_libipt *d, int status)
+{
+    bool first = true;
+    for (;;) {
+        while (status >= 0 && status & pts_event_pending) {
+            struct pt_event e;
+            status = pt_blk_event(d->blocks, &e, sizeof e);
+            if (status < 0)
+                return status;
+            update_time(d);
+            on_event(d, &e);
+            first = false;
+        }
+        if (status < 0 || status & pts_eos)
+            return status < 0 ? status : -pte_eos;
+        struct pt_block b = {0};
+        status = pt_blk_next(d->blocks, &b, sizeof b);
+        if (b.ninsn) {
+            update_time(d);
+            if (first) /* it was on all the time */
+                go_on(d, b.ip, false);
+            first = false;
+            resolve(d, b.ip);
+            d->insns += b.ninsn;
+            d->pending = true;
+            d->from = b.end_ip;
+            d->class = b.iclass;
+            d->mode = b.mode;
+        }
+    }
+}
+
+static int alloc(struct pt_libipt *d, const uint8_t *data, size_t len)
+{
+    struct pt_config c;
+    pt_config_init(&c);
+    c.begin = (uint8_t *)(uintptr_t)data; /* only read */
+    c.end = c.begin + len;
+    c.cpuid_0x15_eax = d->clock->tsc_ctc_d;
+    c.cpuid_0x15_ebx = d->clock->tsc_ctc_n;
+    c.mtc_freq = (uint8_t)d->clock->mtc_period;
+    c.nom_freq = (uint8_t)d->clock->max_nonturbo_ratio;
+    c.flags.variant.block.end_on_call = 1;
+    c.flags.variant.block.end_on_jump = 1;
+    pt_blk_free_decoder(d->blocks);
+    d->blocks = pt_blk_alloc_decoder(&c);
+    if (!d->blocks || !d->cache)
+        return MTUI_E_NOMEM;
+    return make_image(d);
+}
+
+static void decode(struct pt_libipt *d, size_t len)
+{
+    uint64_t lost_from = 0, lost_time = 0, lost_ip = 0;
+    enum gap_cause cause = GAP_LOST;
+    const char *why = "before the first synchronisation point";
+    for (;;) {
+        uint64_t at = len;
+        int status = pt_blk_sync_forward(d->blocks);
+        if (status >= 0)
+            pt_blk_get_sync_offset(d->blocks, &at);
+        if (at > lost_from)
+            tell_loss(d, cause, lost_from, at, lost_time, lost_ip, why);
+        if (status < 0)
+            return;
+        update_time(d);
+        renew_code(d);
+        status = from_psb(d, status);
+        if (status == -pte_eos || (d->sink.cancelled && d->sink.cancelled(d->sink.arg)))
+            return;
+        pt_blk_get_offset(d->blocks, &lost_from);
+        lost_time = d->now;
+        lost_ip = d->from;
+        cause = status == -pte_nomap ? GAP_NO_IMAGE : GAP_ERROR;
+        why = status == -pte_nomap ? "the code there is not at hand" : pt_errstr(pt_errcode(status));
+        lose(d, cause, lost_ip);
+    }
+}
+
+int pt_libipt_run(struct pt_libipt *d, const uint8_t *data, size_t len)
+{
+    d->now = d->insns = d->lost_bytes = 0;
+    d->pending = false;
+    d->from = 0;
+    int rc = alloc(d, data, len);
+    if (rc == 0)
+        decode(d, len);
+    flush(d);
+    d->bytes = len - d->lost_bytes;
+    return rc;
+}

@@ -1,0 +1,505 @@
+#include "decode/pt/pt_stack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/vec.h"
+
+#define PARKED_MAX 1024 /* stacks that were left and may be taken up again */
+#define INSN_MAX   15
+#define HELD_MAX   ((size_t)1 << 18) /* events; transactions are ended by the next interrupt at the latest */
+
+enum frame_kind {
+    FRAME_CALL,   /* will return to `ret` */
+    FRAME_ROOT,   /* was there already; where it returns to is not known */
+    FRAME_INNER,  /* a call to the middle of a function (a retpoline's) */
+    FRAME_SIGNAL  /* a handler; the program goes on at `ret` when it is left */
+};
+
+struct frame {
+    uint64_t ret;
+    fn_id fn;
+    uint8_t kind;
+};
+
+struct frames {
+    struct frame *data;
+    size_t len, cap;
+};
+
+struct pt_stack {
+    struct trace_builder *b;
+    size_t thread;
+    struct functions *functions;
+    struct call_sites *sites; /* NULL: frames know where they return to */
+    fn_id syscall_fn, untraced_fn;
+    struct frames open;
+    VEC(struct frames) parked;
+    VEC(uint8_t) switchers; /* by function: whether it switches stacks; 0: not asked yet */
+    bool switched; /* not everything since the last cut happened on this stack */
+    bool paused;   /* tracing has ended and not gone on */
+    struct flow_event pause;
+    uint64_t last_ns; /* time of the last event */
+    bool in_tx;       /* its outcome is not known yet: events are held back */
+    VEC(struct flow_event) held;
+    bool no_memory;
+};
+
+struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct functions *functions)
+{
+    struct pt_stack *s = xcalloc(1, sizeof *s);
+    s->b = b;
+    s->thread = thread;
+    s->functions = functions;
+    s->syscall_fn =
+        functions_intern(functions, "[kernel]", "[syscall]", "[syscall]", 0, FN_PSEUDO);
+    s->untraced_fn =
+        functions_intern(functions, "[kernel]", "[untraced]", "[untraced]", 0, FN_PSEUDO);
+    return s;
+}
+
+void pt_stack_set_sites(struct pt_stack *s, struct call_sites *sites)
+{
+    s->sites = sites;
+}
+
+static void forget_parked(struct pt_stack *s)
+{
+    s->switched = false;
+    for (size_t i = 0; i < s->parked.len; i++)
+        free(s->parked.data[i].data);
+    s->parked.len = 0;
+}
+
+static void end_tx(struct pt_stack *s, bool happened);
+
+void pt_stack_free(struct pt_stack *s)
+{
+    if (!s)
+        return;
+    end_tx(s, true);
+    vec_free(&s->held);
+    forget_parked(s);
+    vec_free(&s->parked);
+    vec_free(&s->switchers);
+    free(s->open.data);
+    free(s);
+}
+
+/* ---- frames ---- */
+
+static void enter(struct pt_stack *s, uint64_t time, fn_id fn, unsigned flags)
+{
+    if (trace_builder_enter(s->b, s->thread, time, fn, flags) < 0)
+        s->no_memory = true;
+}
+
+static void leave(struct pt_stack *s, uint64_t time, unsigned flags)
+{
+    trace_builder_leave(s->b, s->thread, time, flags);
+}
+
+static bool is_call(const struct frame *f)
+{
+    return f->kind == FRAME_CALL || f->kind == FRAME_INNER;
+}
+
+/* Where the call was made, when this is one. A tail call is shown with the call that it answers. */
+static unsigned site_of(const struct pt_stack *s, const struct frame *f)
+{
+    uint64_t ret = f->ret;
+    if (!is_call(f) || (s->sites && !call_sites_behind(s->sites, f->ret, &ret)))
+        return 0;
+    return span_site_flags(ret);
+}
+
+static void push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
+                 unsigned flags)
+{
+    struct frame f = {.ret = ret, .fn = fn, .kind = (uint8_t)kind};
+    if (!vec_try_push(&s->open, f)) {
+        s->no_memory = true;
+        return;
+    }
+    enter(s, time, fn, flags | site_of(s, &f));
+}
+
+static void pop_to(struct pt_stack *s, uint64_t time, size_t len)
+{
+    while (s->open.len > len) {
+        s->open.len--;
+        leave(s, time, 0);
+    }
+}
+
+static struct frame *top(struct pt_stack *s)
+{
+    return s->open.len ? &s->open.data[s->open.len - 1] : NULL;
+}
+
+/* The top frame goes on as another function. */
+static void replace_top(struct pt_stack *s, uint64_t time, fn_id fn, unsigned flags)
+{
+    struct frame *t = top(s);
+    if (!t) {
+        push(s, time, FRAME_ROOT, fn, 0, flags);
+        return;
+    }
+    leave(s, time, 0);
+    t->fn = fn;
+    if (t->kind == FRAME_INNER)
+        t->kind = FRAME_CALL;
+    enter(s, time, fn, flags | site_of(s, t));
+}
+
+/* ---- other stacks ---- */
+
+static void park(struct pt_stack *s, uint64_t time)
+{
+    s->switched = true;
+    if (!s->open.len)
+        return;
+    for (size_t i = 0; i < s->open.len; i++)
+        leave(s, time, 0);
+    if (s->parked.len == PARKED_MAX) {
+        free(s->parked.data[0].data);
+        vec_remove(&s->parked, 0);
+    }
+    vec_push(&s->parked, s->open);
+    s->open = (struct frames){0};
+}
+
+static bool returns_to(const struct pt_stack *s, const struct frame *f, uint64_t addr)
+{
+    return s->sites ? call_sites_skip_to(s->sites, f->ret, addr) : f->ret == addr;
+}
+
+/* The frame whose call returns to addr, counted from the outermost; SIZE_MAX: none. */
+static size_t find_call(const struct pt_stack *s, const struct frames *f, uint64_t addr)
+{
+    for (size_t i = f->len; i > 0; i--)
+        if (is_call(&f->data[i - 1]) && returns_to(s, &f->data[i - 1], addr))
+            return i - 1;
+    return SIZE_MAX;
+}
+
+/* Takes up a parked stack in which a call returns to addr; that call is over. Those that wait for just
+ * that come first, of several the one that has waited longest: fibres take turns. */
+static bool unpark(struct pt_stack *s, uint64_t time, uint64_t addr)
+{
+    size_t found = SIZE_MAX, frame = SIZE_MAX;
+    for (size_t i = 0; i < s->parked.len; i++) {
+        const struct frames *f = &s->parked.data[i];
+        size_t at = find_call(s, f, addr);
+        if (at == SIZE_MAX || (found != SIZE_MAX && at != f->len - 1))
+            continue;
+        found = i;
+        frame = at;
+        if (at == f->len - 1)
+            break;
+    }
+    if (found == SIZE_MAX)
+        return false;
+    struct frames f = s->parked.data[found];
+    vec_remove(&s->parked, found);
+    park(s, time);
+    f.len = frame;
+    s->open = f;
+    for (size_t k = 0; k < f.len; k++)
+        enter(s, time, f.data[k].fn, site_of(s, &f.data[k]));
+    return true;
+}
+
+/* ---- finding frames ---- */
+
+static bool known(const struct pt_stack *s, fn_id fn)
+{
+    return functions_get(s->functions, fn)->kind != FN_UNKNOWN;
+}
+
+/* Its caller never runs again: the exception goes on to a frame further out (Itanium C++ ABI, exception
+ * handling, 1.6.3). */
+static bool is_unwind_resume(const struct pt_stack *s, fn_id fn)
+{
+    return strcmp(functions_get(s->functions, fn)->raw, "_Unwind_Resume") == 0;
+}
+
+/* The innermost open frame of a function below `below` that can go on, or SIZE_MAX. */
+static size_t find_open(const struct pt_stack *s, fn_id fn, size_t below)
+{
+    if (!known(s, fn))
+        return SIZE_MAX;
+    for (size_t i = below; i > 0; i--)
+        if (s->open.data[i - 1].fn == fn &&
+            (i == s->open.len || !is_unwind_resume(s, s->open.data[i].fn)))
+            return i - 1;
+    return SIZE_MAX;
+}
+
+static size_t find_signal(const struct pt_stack *s, uint64_t addr)
+{
+    for (size_t i = s->open.len; i > 0; i--) {
+        const struct frame *f = &s->open.data[i - 1];
+        /* A system call that was interrupted goes on behind itself, or is made again. */
+        if (f->kind == FRAME_SIGNAL && addr >= f->ret && addr <= f->ret + 2)
+            return i - 1;
+    }
+    return SIZE_MAX;
+}
+
+/* ---- the rules ---- */
+
+static void wrap(struct pt_stack *s, uint64_t time, fn_id fn)
+{
+    if (s->switched) { /* it was around its own calls, not around the other stacks' */
+        push(s, time, FRAME_ROOT, fn, 0, SPAN_INFERRED_START);
+        return;
+    }
+    struct frame f = {.fn = fn, .kind = FRAME_ROOT};
+    if (!vec_try_push(&s->open, f) ||
+        trace_builder_wrap(s->b, s->thread, time, fn) < 0)
+        s->no_memory = true;
+}
+
+/* A return whose place no open call is waiting at. */
+static void on_strange_return(struct pt_stack *s, const struct flow_event *e)
+{
+    struct frame *t = top(s);
+    if (t && t->kind == FRAME_SIGNAL) { /* the handler returns into the code that ends it */
+        replace_top(s, e->time, e->fn, 0);
+        return;
+    }
+    if (t && t->kind == FRAME_INNER && e->at_start) { /* a retpoline: an indirect jump in disguise */
+        pop_to(s, e->time, s->open.len - 1);
+        replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
+        return;
+    }
+    if (unpark(s, e->time, e->addr))
+        return;
+    if (s->open.len <= 1 && !e->at_start && (!t || t->kind == FRAME_ROOT)) {
+        pop_to(s, e->time, 0);
+        wrap(s, e->time, e->fn);
+        return;
+    }
+    size_t below = e->at_start || !s->open.len ? SIZE_MAX : find_open(s, e->fn, s->open.len - 1);
+    if (below != SIZE_MAX) {
+        pop_to(s, e->time, below + 1);
+        return;
+    }
+    park(s, e->time);
+    push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
+}
+
+/* Functions that leave by another stack than they were called on: fibres that call them at the same
+ * place cannot be told apart by the address they return to. */
+enum { SWITCHER_NO = 1, SWITCHER_YES };
+
+static uint8_t is_switcher(const struct pt_stack *s, fn_id fn)
+{
+    static const char *const names[] = {"swapcontext",   "__swapcontext", "setcontext",
+                                        "__setcontext", "jump_fcontext", "ontop_fcontext"};
+    const char *raw = functions_get(s->functions, fn)->raw;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(raw, names[i]) == 0)
+            return SWITCHER_YES;
+    return SWITCHER_NO;
+}
+
+static bool switches_stacks(struct pt_stack *s, fn_id fn)
+{
+    while (s->switchers.len <= fn)
+        vec_push(&s->switchers, 0);
+    if (!s->switchers.data[fn])
+        s->switchers.data[fn] = is_switcher(s, fn);
+    return s->switchers.data[fn] == SWITCHER_YES;
+}
+
+/* The frame that a call has come back to. It may have become another function without a jump, where one
+ * falls into the next (assembly with more than one name). */
+static void go_on_in(struct pt_stack *s, const struct flow_event *e)
+{
+    const struct frame *t = top(s);
+    if (t && t->fn != e->fn && known(s, t->fn) && known(s, e->fn))
+        replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
+}
+
+static void on_return(struct pt_stack *s, const struct flow_event *e)
+{
+    struct frame *t = top(s);
+    if (t && s->parked.len && switches_stacks(s, t->fn) && unpark(s, e->time, e->addr))
+        return;
+    if (t && (s->sites ? is_call(t) && call_sites_return(s->sites, t->ret, e->addr)
+                       : t->kind == FRAME_CALL && t->ret == e->addr)) {
+        s->open.len--;
+        leave(s, e->time, 0);
+        go_on_in(s, e);
+        return;
+    }
+    size_t at = find_call(s, &s->open, e->addr);
+    if (at == SIZE_MAX)
+        at = find_signal(s, e->addr);
+    if (at == SIZE_MAX) {
+        on_strange_return(s, e);
+        return;
+    }
+    pop_to(s, e->time, at);
+    go_on_in(s, e);
+}
+
+static void on_jump(struct pt_stack *s, const struct flow_event *e)
+{
+    const struct frame *t = top(s);
+    if (!e->at_start && t && t->fn == e->fn && known(s, e->fn))
+        return; /* back into the code that is running: an aborted transaction */
+    if (!e->at_start && s->open.len) {
+        size_t below = find_open(s, e->fn, s->open.len - 1);
+        if (below != SIZE_MAX) {
+            pop_to(s, e->time, below + 1);
+            return;
+        }
+        if (unpark(s, e->time, e->addr))
+            return;
+    }
+    replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
+}
+
+/* The time since tracing stopped, as a span of its own inside the frame that it stopped in. */
+static void show_pause(struct pt_stack *s, uint64_t time)
+{
+    if (!s->open.len || time <= s->pause.time)
+        return;
+    enter(s, s->pause.time, s->pause.how == PT_END_SYSCALL ? s->syscall_fn : s->untraced_fn, 0);
+    leave(s, time, 0);
+}
+
+static void restart(struct pt_stack *s, const struct flow_event *e)
+{
+    trace_builder_cut(s->b, s->thread, e->time, 0);
+    s->open.len = 0;
+    forget_parked(s);
+    push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
+}
+
+/* True when addr is where the program goes on that stopped at the instruction `at`. */
+static bool goes_on(const struct flow_event *pause, uint64_t addr)
+{
+    if (addr == pause->addr)
+        return true;
+    return pause->how != PT_END_ASYNC && addr > pause->addr && addr - pause->addr <= INSN_MAX;
+}
+
+static void on_begin(struct pt_stack *s, const struct flow_event *e)
+{
+    bool paused = s->paused;
+    s->paused = false;
+    if (!paused || !s->open.len) {
+        restart(s, e);
+        return;
+    }
+    show_pause(s, e->time);
+    if (goes_on(&s->pause, e->addr))
+        return;
+    size_t at = s->pause.how == PT_END_RETURN ? find_call(s, &s->open, e->addr) : SIZE_MAX;
+    if (at == SIZE_MAX)
+        at = find_signal(s, e->addr);
+    if (at != SIZE_MAX) {
+        pop_to(s, e->time, at);
+        return;
+    }
+    if (e->at_start) {
+        push(s, e->time, FRAME_SIGNAL, e->fn, s->pause.addr, 0);
+        return;
+    }
+    at = find_open(s, e->fn, s->open.len);
+    if (at != SIZE_MAX)
+        pop_to(s, e->time, at + 1);
+    else
+        restart(s, e);
+}
+
+static void on_event(struct pt_stack *s, const struct flow_event *e)
+{
+    switch ((enum pt_event_kind)e->kind) {
+    case PT_EVENT_CALL:
+        push(s, e->time, e->at_start ? FRAME_CALL : FRAME_INNER, e->fn, e->addr, 0);
+        break;
+    case PT_EVENT_RETURN:
+        on_return(s, e);
+        break;
+    case PT_EVENT_JUMP:
+        on_jump(s, e);
+        break;
+    case PT_EVENT_INTERRUPT:
+        push(s, e->time, FRAME_SIGNAL, e->fn, e->addr, 0);
+        break;
+    case PT_EVENT_BEGIN:
+        on_begin(s, e);
+        break;
+    case PT_EVENT_END:
+        s->paused = true;
+        s->pause = *e;
+        break;
+    case PT_EVENT_LOST:
+        s->paused = false;
+        s->open.len = 0;
+        forget_parked(s);
+        trace_builder_cut(s->b, s->thread, e->time, SPAN_GAP_END);
+        break;
+    case PT_EVENT_TX_BEGIN:
+    case PT_EVENT_TX_COMMIT:
+    case PT_EVENT_TX_ABORT:
+        break;
+    }
+}
+
+/* ---- transactions ---- */
+
+static void end_tx(struct pt_stack *s, bool happened)
+{
+    for (size_t i = 0; happened && i < s->held.len; i++)
+        on_event(s, &s->held.data[i]);
+    if (happened && s->held.len)
+        s->last_ns = s->held.data[s->held.len - 1].time;
+    s->held.len = 0;
+    s->in_tx = false;
+}
+
+/* Events of a transaction wait for its outcome. Where that stays unknown, what was seen counts. */
+static void on_tx_event(struct pt_stack *s, const struct flow_event *e)
+{
+    if (e->kind == PT_EVENT_TX_BEGIN) {
+        s->in_tx = true;
+    } else if (e->kind == PT_EVENT_TX_COMMIT || e->kind == PT_EVENT_TX_ABORT) {
+        end_tx(s, e->kind == PT_EVENT_TX_COMMIT);
+    } else if (e->kind == PT_EVENT_LOST || s->held.len == HELD_MAX) {
+        end_tx(s, true);
+        on_event(s, e);
+    } else if (!vec_try_push(&s->held, *e)) {
+        s->no_memory = true;
+    }
+}
+
+int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (s->in_tx || events[i].kind == PT_EVENT_TX_BEGIN)
+            on_tx_event(s, &events[i]);
+        else
+            on_event(s, &events[i]);
+    }
+    if (n && !s->in_tx) {
+        s->last_ns = events[n - 1].time;
+        trace_builder_pass(s->b, s->thread, s->last_ns);
+    }
+    return s->no_memory ? MTUI_E_NOMEM : 0;
+}
+
+void pt_stack_reset(struct pt_stack *s)
+{
+    end_tx(s, true);
+    s->paused = false;
+    s->open.len = 0;
+    forget_parked(s);
+    trace_builder_cut(s->b, s->thread, s->last_ns, 0);
+}

@@ -1,0 +1,51 @@
+/* The trace data of a perf.data as streams: what belongs together, in order, without overlaps.
+ *
+ * A queue is a thread or a CPU (AUXTRACE records say which). Its records follow one another by their
+ * offset: the next one may go on where the last ended, overlap it (snapshots of a ring), or stand for
+ * itself (another snapshot); see tools/perf/util/auxtrace.c of Linux. Parts that go on become one
+ * stream. */
+#ifndef MTUI_DECODE_PT_STREAMS_H
+#define MTUI_DECODE_PT_STREAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/base/err.h"
+#include "decode/perf/perf_file.h"
+#include "decode/pt/pt_time.h"
+
+struct pt_stream {
+    pid_t tid;   /* −1: a CPU's */
+    int cpu;     /* −1: a thread's */
+    pid_t owner; /* the thread that the recording was made for, also in a CPU's; −1: not known */
+    uint64_t order; /* place in the file, for a stable order */
+    const uint8_t *data; /* in the file, or in `joined` */
+    uint8_t *joined;
+    size_t len;
+};
+
+struct pt_streams;
+
+struct pt_streams *pt_streams_new(void);
+void pt_streams_free(struct pt_streams *s);
+
+/* Takes note of an AUXTRACE_INFO or AUXTRACE record; others are ignored. f must outlive s. MTUI_E_NOTSUP
+ * when the trace data is not Intel PT's. */
+int pt_streams_add(struct pt_streams *s, const struct perf_file *f, const struct perf_record *rec,
+                   struct err *err);
+
+/* Puts the parts together. To be called once, when all records were seen. */
+int pt_streams_finish(struct pt_streams *s, struct err *err);
+
+size_t pt_streams_count(const struct pt_streams *s);
+const struct pt_stream *pt_streams_at(const struct pt_streams *s, size_t i);
+/* Bytes of trace data in the file, and how many of them were the same as others (overlaps). */
+uint64_t pt_streams_bytes(const struct pt_streams *s, uint64_t *overlapping);
+/* False when there was no AUXTRACE_INFO. */
+bool pt_streams_clock(const struct pt_streams *s, struct pt_clock *clock);
+/* Some stream is a CPU's. */
+bool pt_streams_per_cpu(const struct pt_streams *s);
+
+#endif

@@ -1,0 +1,85 @@
+/* The times of events: known at timestamps, spread over what happened between two of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode/pt/pt_walk_priv.h"
+
+void walk_settle(struct pt_walk *w, uint64_t now)
+{
+    if (walk_timeless(w)) {
+        w->unsettled = w->n;
+        return;
+    }
+    uint64_t t0 = w->settled_time, c0 = w->settled_insns;
+    if (now < t0)
+        now = t0;
+    uint64_t passed = t0 ? now - t0 : 0, insns = w->insns - c0;
+    /* Time an instruction, 32.32 fixed point; what passes in more than four seconds is not spread. */
+    uint64_t each = insns && passed >> 32 == 0 ? (passed << 32) / insns : 0;
+    for (size_t i = w->unsettled; i < w->n; i++) {
+        struct flow_event *e = &w->batch[i];
+        uint64_t done = e->insns > c0 ? e->insns - c0 : 0;
+        if (!t0 || done >= insns || !insns)
+            e->time = now;
+        else
+            e->time = t0 + (done * each >> 32);
+    }
+    w->unsettled = w->n;
+    w->settled_time = now;
+    w->settled_insns = w->insns;
+}
+
+static void deliver(struct pt_walk *w, size_t n)
+{
+    if (n && w->sink.events)
+        w->sink.events(w->sink.arg, w->batch, n);
+    memmove(w->batch, w->batch + n, (w->n - n) * sizeof *w->batch);
+    w->n -= n;
+    w->unsettled -= n;
+}
+
+void walk_flush(struct pt_walk *w)
+{
+    if (w->unsettled < w->n)
+        walk_settle(w, w->now);
+    deliver(w, w->n);
+}
+
+void walk_make_room(struct pt_walk *w)
+{
+    deliver(w, w->unsettled);
+    if (w->n <= w->cap / 2)
+        return;
+    /* A long time without a timestamp: as long as memory lasts, its events wait for their times. */
+    struct flow_event *more =
+        w->cap < WALK_EVENTS_MOST ? realloc(w->batch, 2 * w->cap * sizeof *more) : NULL;
+    if (more) {
+        w->batch = more;
+        w->cap *= 2;
+    } else {
+        walk_flush(w);
+    }
+}
+
+void walk_new_time(struct pt_walk *w, bool exact_for_next)
+{
+    if (walk_timeless(w) || !w->time.have_tsc)
+        return;
+    uint64_t ns = pt_time_ns(w->clock, w->time.tsc);
+    if (ns > w->now)
+        w->now = ns;
+    w->cyc_in_hand = exact_for_next;
+    if (!exact_for_next)
+        walk_settle(w, w->now);
+}
+
+/* The TSC of a PSB+: what came before is settled, and the clock starts anew from it, whatever was counted
+ * before, so that it does not matter where a walk begins. */
+void walk_restart_time(struct pt_walk *w)
+{
+    if (walk_timeless(w))
+        return;
+    uint64_t ns = pt_time_ns(w->clock, w->time.tsc);
+    walk_settle(w, ns);
+    w->now = w->settled_time = ns;
+}

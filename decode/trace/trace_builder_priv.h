@@ -1,0 +1,58 @@
+/* What a trace is made from: shared by trace_builder.c (adding) and trace_finish.c alone. */
+#ifndef MTUI_DECODE_TRACE_BUILDER_PRIV_H
+#define MTUI_DECODE_TRACE_BUILDER_PRIV_H
+
+#include "core/base/vec.h"
+#include "decode/trace/trace_priv.h"
+
+struct span_chunk {
+    struct span_chunk *next;
+    size_t used, cap;
+    struct span spans[];
+};
+_Static_assert(sizeof(struct span_chunk) == sizeof(struct span), "chunks are counted in spans");
+
+struct frame {
+    struct span *span; /* NULL: deeper than TRACE_MAX_DEPTH, not stored */
+    fn_id fn;
+};
+
+/* A stretch between two cuts. Spans carry their depth relative to where the stretch began, modulo 2^16;
+ * frames found around it later lie above that, so its floor may be negative. */
+struct stretch {
+    uint64_t spans; /* in it */
+    uint64_t first_ns;
+    size_t rows;    /* that it takes */
+    uint16_t floor; /* subtracted from the stored depths at the end, modulo 2^16 */
+};
+
+struct thread_builder {
+    struct trace_thread info;
+    char *comm;
+    bool has_time;
+    uint64_t now_ns, clamped, too_deep;
+    struct span_chunk *first, *last;
+    bool borrowed; /* the chunks are another builder's */
+    VEC(struct frame) stack;
+    VEC(struct stretch) stretches; /* all but the present one */
+    VEC(fn_id) wraps;              /* frames found around others, in the order of finding */
+    struct stretch now;
+    size_t rows; /* that any of the stretches takes */
+};
+
+struct trace_builder {
+    struct trace_info info;
+    struct functions *functions;
+    VEC(struct thread_builder *) threads; /* each on its own: workers fill different ones at once */
+    size_t *slots;                        /* open addressing: index into threads + 1, 0 is free */
+    size_t nslots;
+    VEC(struct gap) gaps;
+    VEC(struct mark) marks;
+    struct text_chunk *texts;
+    bool no_memory;
+};
+
+/* Takes t, whose pid and tid no other one has. */
+void trace_builder_add_thread(struct trace_builder *b, struct thread_builder *t);
+
+#endif

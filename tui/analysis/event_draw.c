@@ -1,0 +1,187 @@
+#include "tui/analysis/event_draw.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/fmt.h"
+#include "tui/ui/bar.h"
+#include "tui/ui/name.h"
+#include "tui/timeline/ruler.h"
+
+#define SYMBOL_COL   52
+#define CPU_COLS     4
+#define CPU_MIN_COLS 90 /* narrower screens do without it */
+#define DETAIL_COLS  26
+
+struct event_text {
+    char name[400], detail[400];
+};
+
+static const struct function *function_of(const struct trace *t, const struct event *ev)
+{
+    return functions_get(trace_functions(t), ev->span->fn);
+}
+
+static const char *kind_text(const struct event *ev)
+{
+    if (ev->kind == EVENT_GAP)
+        return "GAP";
+    if (ev->kind == EVENT_MARK)
+        return ev->mark->kind == MARK_TRIGGER ? "TRIGGER" : mark_kind_name(ev->mark->kind);
+    if (ev->kind == EVENT_CALL && (ev->span->flags & SPAN_TAIL_CALL))
+        return "jump";
+    return event_kind_name(ev->kind);
+}
+
+/* Who called it; NULL: it is outermost. */
+static const struct function *caller_of(const struct trace *t, const struct event *ev)
+{
+    const struct span *up = ev->depth > 0 ? trace_row_at(t, ev->thread, ev->depth - 1, ev->span->start_ns) : NULL;
+    return up ? functions_get(trace_functions(t), up->fn) : NULL;
+}
+
+/* Calls that are open in the event's thread: for gaps and marks, how deep the stack was. */
+static size_t open_calls(const struct trace *t, const struct event *ev)
+{
+    size_t d = 0;
+    const struct span *s;
+    while ((s = trace_row_at(t, ev->thread, d, ev->time_ns)) && s->end_ns > ev->time_ns)
+        d++;
+    return d;
+}
+
+static void span_text(const struct trace *t, const struct event *ev, int indent, int cols,
+                      struct event_text *out)
+{
+    char plain[300], d[FMT_MAX];
+    const struct span *s = ev->span;
+    name_fit(plain, sizeof plain, function_of(t, ev)->name, cols > indent ? (size_t)(cols - indent) : 1);
+    snprintf(out->name, sizeof out->name, "%*s%s", indent, "", plain);
+    if (ev->kind == EVENT_RETURN)
+        snprintf(out->detail, sizeof out->detail, "%s%s",
+                 ruler_duration(d, s->end_ns - s->start_ns, trace_info(t)->instructions),
+                 s->flags & SPAN_INFERRED_END ? "  end inferred"
+                 : s->flags & SPAN_GAP_END    ? "  ended by a gap"
+                                              : "");
+    else if (s->flags & SPAN_INFERRED_START)
+        snprintf(out->detail, sizeof out->detail, "start inferred");
+    else if (caller_of(t, ev))
+        snprintf(out->detail, sizeof out->detail, "from %.300s", caller_of(t, ev)->name);
+}
+
+/* Length, why, bytes and where they stand in the trace data. */
+static void gap_text(const struct trace *t, const struct gap *g, struct event_text *out)
+{
+    char d[FMT_MAX], n[FMT_MAX], bytes[100] = "";
+    if (g->end_byte)
+        snprintf(bytes, sizeof bytes, "  %s B at 0x%" PRIx64, fmt_count(n, g->bytes), g->end_byte - g->bytes);
+    else if (g->bytes)
+        snprintf(bytes, sizeof bytes, "  %s B", fmt_count(n, g->bytes));
+    snprintf(out->name, sizeof out->name, "%s", gap_cause_name(g->cause));
+    snprintf(out->detail, sizeof out->detail, "%s  %.250s%s",
+             ruler_duration(d, g->end_ns - g->start_ns, trace_info(t)->instructions), g->detail, bytes);
+}
+
+static void text_of(const struct trace *t, const struct event *ev, int indent, int cols,
+                    struct event_text *out)
+{
+    out->name[0] = out->detail[0] = '\0';
+    if (ev->span) {
+        span_text(t, ev, indent, cols, out);
+    } else if (ev->gap) {
+        gap_text(t, ev->gap, out);
+    } else {
+        snprintf(out->name, sizeof out->name, "%s", ev->mark->detail);
+    }
+}
+
+static struct style style_of(const struct event *ev, bool chosen)
+{
+    enum role ink = ev->kind == EVENT_GAP ? ROLE_ERROR : ev->kind == EVENT_MARK ? ROLE_MARK : ROLE_DEFAULT;
+    if (chosen)
+        return (struct style){ROLE_SELECT, ROLE_SELECT, 0};
+    return (struct style){.ink = (uint16_t)ink};
+}
+
+/* Columns that the CPU takes: none where it is never known. */
+static int cpu_cols(const struct trace *t, struct rect r)
+{
+    for (size_t i = 0; r.cols >= CPU_MIN_COLS && i < trace_thread_count(t); i++)
+        if (trace_thread(t, i)->last_cpu >= 0)
+            return CPU_COLS;
+    return 0;
+}
+
+static void draw_row(const struct event_list *l, const struct trace *t, struct surface *s, int row,
+                     struct rect r, size_t i, size_t shallowest)
+{
+    const struct event *ev = &l->rows.data[i];
+    const bool instructions = trace_info(t)->instructions;
+    uint64_t before = i > 0 ? l->rows.data[i - 1].time_ns : ev->time_ns;
+    char time[FMT_MAX], delta[FMT_MAX], tid[24] = "-", depth[24] = "-", cpu_number[16] = "-", cpu[24] = "";
+    struct event_text text;
+    struct style style = style_of(ev, i == l->chosen);
+    const int more = cpu_cols(t, r), symbol = SYMBOL_COL + more;
+    int wide = r.cols - symbol;
+    bool detail = ev->kind != EVENT_MARK && wide > DETAIL_COLS + 6; /* a mark is one sentence */
+    wide -= detail ? DETAIL_COLS : 0;
+    int indent = ev->span ? 2 * (int)(ev->depth - shallowest) : 0;
+    text_of(t, ev, indent > wide / 2 ? wide / 2 : indent, wide, &text);
+    if (ev->thread != SIZE_MAX) {
+        int at = trace_cpu_at(t, ev->thread, ev->time_ns);
+        snprintf(tid, sizeof tid, "%d", (int)trace_thread(t, ev->thread)->tid);
+        snprintf(depth, sizeof depth, "%zu", ev->span ? ev->depth : open_calls(t, ev));
+        if (at >= 0)
+            snprintf(cpu_number, sizeof cpu_number, "%d", at);
+    }
+    if (more)
+        snprintf(cpu, sizeof cpu, "%*s ", more - 1, cpu_number);
+    surface_fill(s, (struct rect){row, r.col, 1, r.cols}, ' ', style);
+    surface_printf(s, row, r.col + 1, r.cols - 1, style, "%16s %10s %7s %s%-8s %4s ",
+                   ruler_time(time, (int64_t)(ev->time_ns - trace_info(t)->first_ns), 1, instructions),
+                   ruler_duration(delta, ev->time_ns - before, instructions), tid, cpu, kind_text(ev),
+                   depth);
+    if (wide > 0)
+        surface_text(s, row, r.col + symbol, wide, text.name, SIZE_MAX, style);
+    if (detail)
+        surface_text(s, row, r.col + symbol + wide + 1, DETAIL_COLS - 1, text.detail, SIZE_MAX, style);
+}
+
+void event_draw_rows(const struct event_list *l, const struct trace *t, struct surface *s,
+                     struct rect r, const struct glyphs *g)
+{
+    const struct style header = {ROLE_HEADER, ROLE_HEADER, 0};
+    size_t shallowest = SIZE_MAX;
+    surface_fill(s, (struct rect){r.row, r.col, 1, r.cols}, ' ', header);
+    surface_text(s, r.row, r.col, r.cols,
+                 cpu_cols(t, r) ? "             TIME      DELTA     TID CPU KIND    DEPTH SYMBOL"
+                                : "             TIME      DELTA     TID KIND    DEPTH SYMBOL",
+                 SIZE_MAX, header);
+    if (r.cols - SYMBOL_COL - cpu_cols(t, r) > DETAIL_COLS + 6)
+        surface_text(s, r.row, r.col + r.cols - DETAIL_COLS + 1, DETAIL_COLS - 1, "DETAIL", SIZE_MAX, header);
+    for (size_t i = 0; i < l->rows.len; i++)
+        if (l->rows.data[i].span && l->rows.data[i].depth < shallowest)
+            shallowest = l->rows.data[i].depth;
+    for (size_t i = 0; i < l->rows.len && (int)i < r.rows - 1; i++)
+        draw_row(l, t, s, r.row + 1 + (int)i, r, i, shallowest);
+    if (event_list_chosen(l))
+        surface_put(s, r.row + 1 + (int)l->chosen, r.col, glyph(g, GLYPH_POINTER),
+                    style_of(event_list_chosen(l), true));
+}
+
+void event_draw_pane(const struct event_list *l, const struct trace *t, struct surface *s,
+                     struct rect r, const struct glyphs *g)
+{
+    const struct event *ev = event_list_chosen(l);
+    struct event_text text;
+    if (!ev || r.rows < 3)
+        return;
+    text_of(t, ev, 0, r.cols, &text);
+    const struct function *f = ev->span ? function_of(t, ev) : NULL;
+    bar_draw_rule(s, r.row, r.col, r.cols, f ? f->name : text.name, kind_text(ev), g);
+    surface_printf(s, r.row + 1, r.col + 1, r.cols - 1, (struct style){0}, "%s%s%s", f ? f->module : "",
+                   f && text.detail[0] ? "   " : "", text.detail);
+    surface_printf(s, r.row + 2, r.col + 1, r.cols - 1, (struct style){.ink = ROLE_DIM}, "clock %llu",
+                   (unsigned long long)ev->time_ns);
+}

@@ -1,0 +1,209 @@
+#include "tui/analysis/function_pane.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/fmt.h"
+#include "tui/ui/bar.h"
+#include "tui/ui/name.h"
+#include "tui/timeline/ruler.h"
+#include "tui/ui/worker.h"
+
+#define LONGEST_MAX 200
+
+struct function_pane {
+    struct loop *loop;
+    void (*ready)(void *arg);
+    void *arg;
+    struct worker *worker;
+    const struct trace *trace;
+    fn_id fn;
+    struct stats_options options;
+    bool known;
+    struct stats_edge *callers, *callees;
+    size_t ncallers, ncallees, ncalls, chosen;
+    struct stats_call calls[LONGEST_MAX];
+};
+
+struct function_pane *function_pane_new(struct loop *loop, void (*ready)(void *arg), void *arg)
+{
+    struct function_pane *p = xcalloc(1, sizeof *p);
+    *p = (struct function_pane){.loop = loop, .ready = ready, .arg = arg, .fn = FN_NONE};
+    return p;
+}
+
+void function_pane_clear(struct function_pane *p)
+{
+    worker_stop(p->worker);
+    free(p->callers);
+    free(p->callees);
+    p->worker = NULL;
+    p->callers = p->callees = NULL;
+    p->ncallers = p->ncallees = p->ncalls = p->chosen = 0;
+    p->known = false;
+    p->fn = FN_NONE;
+    p->trace = NULL;
+}
+
+void function_pane_free(struct function_pane *p)
+{
+    if (!p)
+        return;
+    function_pane_clear(p);
+    free(p);
+}
+
+static void run(void *arg, const atomic_bool *cancel)
+{
+    struct function_pane *p = arg;
+    struct stats_options options = p->options;
+    options.cancel = cancel;
+    p->ncalls = stats_longest(p->trace, p->fn, &options, p->calls, LONGEST_MAX);
+    stats_edges(p->trace, p->fn, &options, &p->callers, &p->ncallers, &p->callees, &p->ncallees, NULL);
+}
+
+static void done(void *arg)
+{
+    struct function_pane *p = arg;
+    worker_stop(p->worker);
+    p->worker = NULL;
+    p->known = true;
+    p->ready(p->arg);
+}
+
+void function_pane_show(struct function_pane *p, const struct trace *t, fn_id fn,
+                        const struct stats_options *options)
+{
+    if (p->trace == t && p->fn == fn && p->options.from_ns == options->from_ns &&
+        p->options.to_ns == options->to_ns && p->options.thread == options->thread)
+        return;
+    function_pane_clear(p);
+    p->trace = t;
+    p->fn = fn;
+    p->options = *options;
+    p->worker = worker_start(p->loop, run, done, p);
+}
+
+const struct stats_call *function_pane_call(const struct function_pane *p)
+{
+    return p->known && p->chosen < p->ncalls ? &p->calls[p->chosen] : NULL;
+}
+
+void function_pane_step(struct function_pane *p, int delta)
+{
+    if (p->known && (delta < 0 ? p->chosen > 0 : p->chosen + 1 < p->ncalls))
+        p->chosen = delta < 0 ? p->chosen - 1 : p->chosen + 1;
+}
+
+/* ---- Drawing ---- */
+
+static const char *name_of(const struct function_pane *p, fn_id fn, char *out, size_t size)
+{
+    if (fn == FN_NONE)
+        snprintf(out, size, "(outermost)");
+    else
+        name_write(out, size, functions_get(trace_functions(p->trace), fn)->name, NAME_NO_ARGUMENTS);
+    return out;
+}
+
+static void draw_edges(struct function_pane *p, struct surface *s, struct rect r, const char *title,
+                       const struct stats_edge *edges, size_t n)
+{
+    char text[400], name[300], count[FMT_MAX];
+    uint64_t sum = 0;
+    surface_text(s, r.row, r.col, r.cols, title, SIZE_MAX, (struct style){.ink = ROLE_HEADER});
+    for (size_t i = 0; i < n; i++)
+        sum += edges[i].calls;
+    for (size_t i = 0; i < n && (int)i < r.rows - 1; i++) {
+        snprintf(text, sizeof text, "%5.1f %%  %s", (double)edges[i].calls * 100 / (double)sum,
+                 name_of(p, edges[i].fn, name, sizeof name));
+        int row = r.row + 1 + (int)i, room = r.cols - 18 > 10 ? r.cols - 18 : r.cols;
+        surface_text(s, row, r.col + 1, room, text, SIZE_MAX, (struct style){0});
+        if (r.cols - 18 > 10)
+            surface_printf(s, row, r.col + r.cols - 16, 15, (struct style){0}, "%9s calls",
+                           fmt_count_short(count, edges[i].calls));
+    }
+    if (n == 0)
+        surface_text(s, r.row + 1, r.col + 1, r.cols - 1, p->known ? "(none)" : "counting...", SIZE_MAX,
+                     (struct style){.ink = ROLE_DIM});
+}
+
+void function_pane_histogram(struct surface *s, struct rect r, const struct function_stats *f,
+                             uint64_t at_ns, bool instructions, const struct glyphs *g)
+{
+    int at = at_ns == UINT64_MAX ? -1 : at_ns ? 63 - __builtin_clzll(at_ns) : 0;
+    int first = STATS_BUCKETS, last = -1, row = 1;
+    uint64_t most = 0;
+    char d[FMT_MAX], n[FMT_MAX];
+    for (int i = 0; i < STATS_BUCKETS; i++)
+        if (f->histogram[i]) {
+            first = i < first ? i : first;
+            last = i;
+            most = f->histogram[i] > most ? f->histogram[i] : most;
+        }
+    surface_text(s, r.row, r.col, r.cols, "Duration (log2)", SIZE_MAX, (struct style){.ink = ROLE_HEADER});
+    /* Too many buckets for the rows: the longest durations are what people look for. */
+    for (int i = last - first + 1 > r.rows - 1 ? last - (r.rows - 2) : first; i <= last; i++, row++) {
+        uint64_t from = i == 0 ? 0 : UINT64_C(1) << i;
+        int bar = r.cols - 26 > 4 ? r.cols - 26 : 4;
+        int len = (int)((double)f->histogram[i] * bar / (double)most + 0.999);
+        surface_printf(s, r.row + row, r.col + 1, 11, (struct style){0}, "%9s",
+                       instructions ? fmt_count_short(d, from) : fmt_duration(d, from));
+        if (i == at)
+            surface_put(s, r.row + row, r.col, glyph(g, GLYPH_POINTER), (struct style){.ink = ROLE_SELECT});
+        for (int c = 0; c < (f->histogram[i] ? len : 0); c++)
+            surface_put(s, r.row + row, r.col + 12 + c, glyph(g, GLYPH_PROGRESS),
+                        (struct style){.ink = i == at ? ROLE_RANGE : ROLE_MINIMAP});
+        surface_printf(s, r.row + row, r.col + r.cols - 12, 11, (struct style){0}, "%11s",
+                       fmt_count(n, f->histogram[i]));
+    }
+}
+
+static void draw_longest(struct function_pane *p, struct surface *s, struct rect r)
+{
+    const bool instructions = trace_info(p->trace)->instructions;
+    const uint64_t first_ns = trace_info(p->trace)->first_ns;
+    char d[FMT_MAX], at[FMT_MAX];
+    surface_text(s, r.row, r.col, r.cols, "Longest calls  [ ] choose", SIZE_MAX,
+                 (struct style){.ink = ROLE_HEADER});
+    size_t rows = r.rows > 1 ? (size_t)r.rows - 1 : 0;
+    size_t top = p->chosen >= rows && rows > 0 ? p->chosen - rows + 1 : 0;
+    for (size_t i = top; p->known && i < p->ncalls && i < top + rows; i++) {
+        const struct stats_call *c = &p->calls[i];
+        bool here = i == p->chosen;
+        surface_printf(s, r.row + 1 + (int)(i - top), r.col, r.cols,
+                       (struct style){.ink = here ? ROLE_SELECT : ROLE_DEFAULT,
+                                      .paper = here ? ROLE_SELECT : ROLE_DEFAULT},
+                       "%s%9s  at %s  tid %d", here ? ">" : " ",
+                       ruler_duration(d, c->duration_ns, instructions),
+                       ruler_time(at, (int64_t)(c->start_ns - first_ns), 1, instructions),
+                       (int)trace_thread(p->trace, c->thread)->tid);
+    }
+}
+
+void function_pane_draw(struct function_pane *p, struct surface *s, struct rect r,
+                        const struct function_stats *f, const struct glyphs *g)
+{
+    char title[400], name[256];
+    if (!p->trace || r.rows < 4)
+        return;
+    const struct function *fn = functions_get(trace_functions(p->trace), f->fn);
+    const char *module = strrchr(fn->module, '/');
+    name_fit(name, sizeof name, fn->name, (size_t)(r.cols > 40 ? r.cols - 30 : 10));
+    snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : fn->module);
+    bar_draw_rule(s, r.row, r.col, r.cols, title, "", g);
+    int half = r.cols / 2, upper = (r.rows - 1) / 2, lower = r.rows - 1 - upper;
+    struct rect a = {r.row + 1, r.col + 1, upper, half - 2};
+    struct rect b = {r.row + 1, r.col + half + 1, upper, r.cols - half - 2};
+    for (int i = 0; i < r.rows - 1; i++)
+        surface_put(s, r.row + 1 + i, r.col + half - 1, glyph(g, GLYPH_RULE_V),
+                    (struct style){.ink = ROLE_TITLE});
+    draw_edges(p, s, a, "Callers", p->callers, p->known ? p->ncallers : 0);
+    draw_edges(p, s, b, "Callees", p->callees, p->known ? p->ncallees : 0);
+    a.row = b.row = r.row + 1 + upper;
+    a.rows = b.rows = lower;
+    function_pane_histogram(s, a, f, UINT64_MAX, trace_info(p->trace)->instructions, g);
+    draw_longest(p, s, b);
+}

@@ -1,0 +1,336 @@
+#include "tui/analysis/function_rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/fmt.h"
+#include "core/base/regex.h"
+#include "core/base/utf8.h"
+#include "core/base/vec.h"
+#include "tui/timeline/ruler.h"
+
+const struct list_column function_columns[FCOL_COUNT] = {
+    [FCOL_CALLS] = {.title = "CALLS", .cols = 10, .priority = 0, .right = true},
+    [FCOL_TOTAL] = {.title = "TOTAL", .cols = 9, .priority = 1, .right = true},
+    [FCOL_SELF] = {.title = "SELF", .cols = 9, .priority = 0, .right = true},
+    [FCOL_SELF_SHARE] = {.title = "SELF%", .cols = 6, .priority = 2, .right = true},
+    [FCOL_MIN] = {.title = "MIN", .cols = 8, .priority = 5, .right = true},
+    [FCOL_AVG] = {.title = "AVG", .cols = 8, .priority = 4, .right = true},
+    [FCOL_P50] = {.title = "P50", .cols = 8, .priority = 8, .right = true},
+    [FCOL_P99] = {.title = "P99", .cols = 8, .priority = 6, .right = true},
+    [FCOL_MAX] = {.title = "MAX", .cols = 8, .priority = 3, .right = true},
+    [FCOL_HIST] = {.title = "HIST", .cols = 6, .priority = 7, .fixed = true},
+    [FCOL_NAME] = {.title = "FUNCTION", .cols = 30, .priority = 0, .stretch = true},
+};
+
+#define LIMITS_MAX 8
+
+struct limit {
+    enum function_column column;
+    uint64_t at_least;
+};
+
+struct filter {
+    char *text, *name, *module;
+    struct regex *re;
+    struct limit limits[LIMITS_MAX];
+    size_t nlimits;
+};
+
+struct function_rows {
+    const struct trace *trace;
+    const struct stats *stats;
+    const struct glyphs *glyphs;
+    uint64_t self_sum;
+    VEC(const struct function_stats *) rows;
+    struct filter filter;
+    enum function_column sort;
+    bool inverted;
+};
+
+static void filter_free(struct filter *f)
+{
+    free(f->text);
+    free(f->name);
+    free(f->module);
+    regex_free(f->re);
+    *f = (struct filter){0};
+}
+
+struct function_rows *function_rows_new(void)
+{
+    struct function_rows *r = xcalloc(1, sizeof *r);
+    r->sort = FCOL_SELF;
+    return r;
+}
+
+void function_rows_free(struct function_rows *r)
+{
+    if (!r)
+        return;
+    filter_free(&r->filter);
+    vec_free(&r->rows);
+    free(r);
+}
+
+static const struct function *function_of(const struct function_rows *r,
+                                          const struct function_stats *f)
+{
+    return functions_get(trace_functions(r->trace), f->fn);
+}
+
+static uint64_t value(const struct function_stats *f, enum function_column column)
+{
+    switch (column) {
+    case FCOL_CALLS:
+        return f->calls;
+    case FCOL_TOTAL:
+        return f->total_ns;
+    case FCOL_SELF:
+    case FCOL_SELF_SHARE:
+        return f->self_ns;
+    case FCOL_MIN:
+        return f->min_ns;
+    case FCOL_AVG:
+        return f->mean_ns;
+    case FCOL_P50:
+        return f->p50_ns;
+    case FCOL_P99:
+        return f->p99_ns;
+    case FCOL_MAX:
+        return f->max_ns;
+    case FCOL_HIST:
+    case FCOL_NAME:
+    case FCOL_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* ---- Filter ---- */
+
+static bool parse_limit(struct filter *f, const char *word, struct err *err, int *rc)
+{
+    static const struct {
+        const char *name;
+        enum function_column column;
+    } names[] = {{"calls", FCOL_CALLS}, {"total", FCOL_TOTAL}, {"self", FCOL_SELF}, {"min", FCOL_MIN},
+                 {"avg", FCOL_AVG},     {"p50", FCOL_P50},     {"p99", FCOL_P99},   {"max", FCOL_MAX}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i].name);
+        if (strncmp(word, names[i].name, n) != 0 || strncmp(word + n, ">=", 2) != 0)
+            continue;
+        uint64_t v = 0;
+        const char *text = word + n + 2;
+        if (f->nlimits == LIMITS_MAX)
+            *rc = err_set(err, MTUI_E_INVAL, "at most %d limits", LIMITS_MAX);
+        else if (names[i].column == FCOL_CALLS || fmt_parse_u64(text, 0, UINT64_MAX, &v, NULL) == 0)
+            *rc = fmt_parse_u64(text, 0, UINT64_MAX, &v, err);
+        else
+            *rc = fmt_parse_duration(text, &v, err);
+        if (*rc == 0)
+            f->limits[f->nlimits++] = (struct limit){names[i].column, v};
+        return true;
+    }
+    return false;
+}
+
+static bool name_occurs(const struct function_rows *r, const char *text)
+{
+    size_t n = 0;
+    const struct function_stats *all = r->stats ? stats_functions(r->stats, &n) : NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strcasestr(function_of(r, &all[i])->name, text))
+            return true;
+    return false;
+}
+
+static int parse_filter(struct function_rows *r, const char *text, struct filter *f, struct err *err)
+{
+    char *copy = xstrdup(text), *save = NULL;
+    int rc = 0;
+    f->text = xstrdup(text);
+    for (char *w = strtok_r(copy, " ", &save); w && rc == 0; w = strtok_r(NULL, " ", &save)) {
+        if (strncmp(w, "module=", 7) == 0) {
+            free(f->module);
+            f->module = xstrdup(w + 7);
+        } else if (!parse_limit(f, w, err, &rc)) {
+            char *joined = f->name ? xasprintf("%s %s", f->name, w) : xstrdup(w);
+            free(f->name);
+            f->name = joined;
+        }
+    }
+    free(copy);
+    if (rc == 0 && f->name && !name_occurs(r, f->name))
+        rc = regex_compile(f->name, true, &f->re, err);
+    return rc;
+}
+
+static bool passes(const struct function_rows *r, const struct function_stats *s)
+{
+    const struct filter *f = &r->filter;
+    const struct function *fn = function_of(r, s);
+    for (size_t i = 0; i < f->nlimits; i++)
+        if (value(s, f->limits[i].column) < f->limits[i].at_least)
+            return false;
+    if (f->module && !strcasestr(fn->module, f->module))
+        return false;
+    if (f->re)
+        return regex_match(f->re, fn->name, strlen(fn->name), NULL, NULL);
+    return !f->name || strcasestr(fn->name, f->name);
+}
+
+/* ---- Rows ---- */
+
+
+static int compare(const void *a, const void *b, void *arg)
+{
+    const struct function_rows *r = arg;
+    const struct function_stats *x = *(const struct function_stats *const *)a;
+    const struct function_stats *y = *(const struct function_stats *const *)b;
+    int order = 0;
+    if (r->sort == FCOL_NAME)
+        order = strcmp(function_of(r, x)->name, function_of(r, y)->name);
+    else if (value(x, r->sort) != value(y, r->sort))
+        order = value(x, r->sort) > value(y, r->sort) ? -1 : 1;
+    if (order == 0)
+        return x->fn < y->fn ? -1 : x->fn > y->fn;
+    return r->inverted ? -order : order;
+}
+
+static void rebuild(struct function_rows *r)
+{
+    size_t n = 0;
+    const struct function_stats *all = r->stats ? stats_functions(r->stats, &n) : NULL;
+    r->rows.len = 0;
+    r->self_sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        r->self_sum += all[i].self_ns;
+        if (passes(r, &all[i]))
+            vec_push(&r->rows, &all[i]);
+    }
+    if (r->rows.len)
+        qsort_r(r->rows.data, r->rows.len, sizeof *r->rows.data, compare, r);
+}
+
+void function_rows_set(struct function_rows *r, const struct trace *t, const struct stats *stats,
+                       const struct glyphs *g)
+{
+    r->trace = t;
+    r->stats = stats;
+    r->glyphs = g;
+    rebuild(r);
+}
+
+void function_rows_sort(struct function_rows *r, enum function_column column, bool inverted)
+{
+    r->sort = column;
+    r->inverted = inverted;
+    rebuild(r);
+}
+
+int function_rows_filter(struct function_rows *r, const char *text, struct err *err)
+{
+    struct filter f = {0};
+    int rc = text && *text ? parse_filter(r, text, &f, err) : 0;
+    if (rc) {
+        filter_free(&f);
+        return MTUI_E_INVAL;
+    }
+    filter_free(&r->filter);
+    r->filter = f;
+    rebuild(r);
+    return 0;
+}
+
+const char *function_rows_filter_text(const struct function_rows *r)
+{
+    return r->filter.text ? r->filter.text : "";
+}
+
+size_t function_rows_count(const struct function_rows *r)
+{
+    return r->rows.len;
+}
+
+size_t function_rows_total(const struct function_rows *r)
+{
+    size_t n = 0;
+    if (r->stats)
+        stats_functions(r->stats, &n);
+    return n;
+}
+
+const struct function_stats *function_rows_at(const struct function_rows *r, size_t row)
+{
+    return row < r->rows.len ? r->rows.data[row] : NULL;
+}
+
+void function_histogram(const struct function_stats *f, const struct glyphs *g, uint32_t *cells, int n)
+{
+    int first = STATS_BUCKETS, last = -1;
+    uint64_t sums[16] = {0}, most = 0;
+    for (int i = 0; i < STATS_BUCKETS; i++)
+        if (f->histogram[i]) {
+            first = i < first ? i : first;
+            last = i;
+        }
+    int span = last - first + 1 > n ? last - first + 1 : n;
+    for (int i = first; i <= last; i++) {
+        int c = (i - first) * n / span;
+        sums[c] += f->histogram[i];
+        most = sums[c] > most ? sums[c] : most;
+    }
+    for (int c = 0; c < n; c++) {
+        unsigned level = most ? (unsigned)((sums[c] * 8 + most - 1) / most) : 0;
+        cells[c] = level ? glyph(g, GLYPH_BAR1 + level - 1) : ' ';
+    }
+}
+
+void function_rows_cell(const struct function_rows *r, size_t row, enum function_column column,
+                        struct list_cell *cell)
+{
+    const struct function_stats *f = r->rows.data[row];
+    const bool instructions = trace_info(r->trace)->instructions;
+    char *out = cell->text;
+    char text[FMT_MAX];
+    uint32_t bars[6];
+    size_t len = 0;
+    switch (column) {
+    case FCOL_CALLS:
+        snprintf(out, LIST_CELL_MAX, "%s%s", stats_estimated(r->stats) ? "~" : "",
+                 fmt_count(text, f->calls));
+        break;
+    case FCOL_SELF_SHARE: {
+        double share = r->self_sum ? (double)f->self_ns * 100 / (double)r->self_sum : 0;
+        snprintf(out, LIST_CELL_MAX, "%.1f", share);
+        break;
+    }
+    case FCOL_HIST:
+        function_histogram(f, r->glyphs, bars, 6);
+        for (int i = 0; i < 6; i++)
+            len += utf8_encode(bars[i], out + len);
+        out[len] = '\0';
+        break;
+    case FCOL_NAME:
+        snprintf(out, LIST_CELL_MAX, "%s", function_of(r, f)->name);
+        break;
+    case FCOL_TOTAL:
+    case FCOL_SELF:
+    case FCOL_MIN:
+    case FCOL_AVG:
+    case FCOL_P50:
+    case FCOL_P99:
+    case FCOL_MAX:
+        if (instructions)
+            fmt_count_short(text, value(f, column));
+        else
+            fmt_duration(text, value(f, column));
+        snprintf(out, LIST_CELL_MAX, "%s", text);
+        break;
+    case FCOL_COUNT:
+        break;
+    }
+}

@@ -1,0 +1,578 @@
+#include "tui/analysis/v_calls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/fmt.h"
+#include "core/base/regex.h"
+#include "core/base/vec.h"
+#include "decode/trace/stats.h"
+#include "tui/ui/bar.h"
+#include "tui/analysis/function_pane.h"
+#include "tui/ui/list.h"
+#include "tui/ui/list_export.h"
+#include "tui/ui/model.h"
+#include "tui/ui/name.h"
+#include "tui/timeline/ruler.h"
+#include "tui/ui/worker.h"
+
+#define CALLS_MAX     100000 /* sorted again within a frame */
+#define PANE_ROWS     12
+#define PANE_MIN_ROWS 20
+
+enum column { COL_DURATION, COL_TIMES, COL_START, COL_TID, COL_NOTE, COL_CALLER, COL_COUNT };
+
+static const struct list_column columns[COL_COUNT] = {
+    [COL_DURATION] = {.title = "DURATION", .cols = 10, .priority = 0, .right = true},
+    [COL_TIMES] = {.title = "xP50", .cols = 9, .priority = 2, .right = true, .fixed = true},
+    [COL_START] = {.title = "START", .cols = 16, .priority = 0, .right = true},
+    [COL_TID] = {.title = "TID", .cols = 8, .priority = 1, .right = true},
+    [COL_NOTE] = {.title = "NOTE", .cols = 14, .priority = 3, .fixed = true},
+    [COL_CALLER] = {.title = "CALLER", .cols = 20, .priority = 0, .stretch = true, .fixed = true},
+};
+
+struct filter {
+    char *text, *caller;
+    struct regex *re; /* of the caller */
+    uint64_t at_least_ns, at_most_ns;
+    pid_t tid; /* 0: any */
+};
+
+struct calls_view {
+    struct model *m;
+    struct list *list;
+    const struct trace *trace; /* NULL: no function was chosen */
+    fn_id fn;
+    struct stats_options options;
+    bool one_thread, shown;
+    struct worker *worker;
+    bool busy;
+    struct stats_calls calls, made;
+    int rc;
+    struct err err;
+    struct filter filter;
+    VEC(uint32_t) rows; /* of calls.longest */
+    struct stats_call keep; /* to be selected again once they are counted anew; duration 0: none */
+};
+
+static const struct stats_call *call_at(const struct calls_view *v, size_t row)
+{
+    return row < v->rows.len ? &v->calls.longest[v->rows.data[row]] : NULL;
+}
+
+static const struct function *function_of(const struct calls_view *v)
+{
+    return functions_get(trace_functions(v->trace), v->fn);
+}
+
+/* The caller's name, "" for the outermost. */
+static const char *caller_of(const struct calls_view *v, const struct stats_call *c)
+{
+    const struct span *up = c->depth ? trace_row_at(v->trace, c->thread, c->depth - 1, c->start_ns) : NULL;
+    return up ? functions_get(trace_functions(v->trace), up->fn)->name : "";
+}
+
+/* ---- The rows, for the list ---- */
+
+static size_t row_count(void *arg)
+{
+    return ((struct calls_view *)arg)->rows.len;
+}
+
+static uint64_t row_identity(void *arg, size_t row)
+{
+    return (uint64_t)((struct calls_view *)arg)->rows.data[row] + 1;
+}
+
+static const char *note_of(const struct calls_view *v, const struct stats_call *c)
+{
+    size_t n = 0;
+    unsigned flags = trace_row(v->trace, c->thread, c->depth, &n)[c->index].flags;
+    return flags & SPAN_INFERRED_START ? "start inferred"
+           : flags & SPAN_INFERRED_END ? "end inferred"
+           : flags & SPAN_GAP_END      ? "ended by a gap"
+           : flags & SPAN_SAMPLED      ? "sampled"
+                                       : "";
+}
+
+static void row_cell(void *arg, size_t row, size_t column, struct list_cell *cell)
+{
+    const struct calls_view *v = arg;
+    const struct stats_call *c = call_at(v, row);
+    const struct trace_info *info = trace_info(v->trace);
+    char text[FMT_MAX];
+    switch ((enum column)column) {
+    case COL_DURATION:
+        snprintf(cell->text, LIST_CELL_MAX, "%s", ruler_duration(text, c->duration_ns, info->instructions));
+        break;
+    case COL_TIMES:
+        if (v->calls.all.p50_ns)
+            snprintf(cell->text, LIST_CELL_MAX, "%.2f",
+                     (double)c->duration_ns / (double)v->calls.all.p50_ns);
+        break;
+    case COL_START:
+        snprintf(cell->text, LIST_CELL_MAX, "%s",
+                 ruler_time(text, (int64_t)(c->start_ns - info->first_ns), 1, info->instructions));
+        break;
+    case COL_TID:
+        snprintf(cell->text, LIST_CELL_MAX, "%d", (int)trace_thread(v->trace, c->thread)->tid);
+        break;
+    case COL_NOTE:
+        snprintf(cell->text, LIST_CELL_MAX, "%s", note_of(v, c));
+        break;
+    case COL_CALLER:
+        snprintf(cell->text, LIST_CELL_MAX, "%s", c->depth ? caller_of(v, c) : "(outermost)");
+        break;
+    case COL_COUNT:
+        break;
+    }
+}
+
+static const struct list_rows list_rows = {.count = row_count, .identity = row_identity, .cell = row_cell};
+
+static bool passes(const struct calls_view *v, const struct stats_call *c)
+{
+    const struct filter *f = &v->filter;
+    if (c->duration_ns < f->at_least_ns || (f->at_most_ns && c->duration_ns > f->at_most_ns))
+        return false;
+    if (f->tid && trace_thread(v->trace, c->thread)->tid != f->tid)
+        return false;
+    if (!f->caller)
+        return true;
+    const char *name = caller_of(v, c);
+    return strcasestr(name, f->caller) || (f->re && regex_match(f->re, name, strlen(name), NULL, NULL));
+}
+
+static int compare(const void *a, const void *b, void *arg)
+{
+    const struct calls_view *v = arg;
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    const struct stats_call *x = &v->calls.longest[i], *y = &v->calls.longest[j];
+    size_t column = list_sort_column(v->list);
+    int order = 0;
+    if (column == COL_START)
+        order = (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+    else if (column == COL_TID)
+        order = (x->thread > y->thread) - (x->thread < y->thread);
+    else
+        order = (x->duration_ns < y->duration_ns) - (x->duration_ns > y->duration_ns);
+    if (list_sort_inverted(v->list))
+        order = -order;
+    return order ? order : (i > j) - (i < j);
+}
+
+static void arrange(struct calls_view *v)
+{
+    v->rows.len = 0;
+    for (size_t i = 0; i < v->calls.n; i++)
+        if (passes(v, &v->calls.longest[i]))
+            vec_push(&v->rows, (uint32_t)i);
+    if (v->rows.len)
+        qsort_r(v->rows.data, v->rows.len, sizeof *v->rows.data, compare, v);
+    list_refresh(v->list, false);
+}
+
+/* ---- Filter ---- */
+
+static void filter_free(struct filter *f)
+{
+    free(f->text);
+    free(f->caller);
+    regex_free(f->re);
+    *f = (struct filter){0};
+}
+
+static int parse_limit(const char *text, uint64_t *ns, struct err *err)
+{
+    return fmt_parse_u64(text, 0, UINT64_MAX, ns, NULL) == 0 ? 0 : fmt_parse_duration(text, ns, err);
+}
+
+static int parse_word(struct filter *f, const char *w, struct err *err)
+{
+    uint64_t tid = 0;
+    if (strncmp(w, ">=", 2) == 0)
+        return parse_limit(w + 2, &f->at_least_ns, err);
+    if (strncmp(w, "<=", 2) == 0)
+        return parse_limit(w + 2, &f->at_most_ns, err);
+    if (strncmp(w, "tid=", 4) == 0) {
+        int rc = fmt_parse_u64(w + 4, 1, INT32_MAX, &tid, err);
+        f->tid = (pid_t)tid;
+        return rc;
+    }
+    char *joined = f->caller ? xasprintf("%s %s", f->caller, w) : xstrdup(w);
+    free(f->caller);
+    f->caller = joined;
+    return 0;
+}
+
+/* ">=1us" "<=2ms" "tid=4713", anything else: part of the caller's name or a PCRE2 pattern. */
+static void set_filter(struct calls_view *v, const char *text)
+{
+    struct filter f = {.text = xstrdup(text ? text : "")};
+    struct err err = {0};
+    char *copy = xstrdup(f.text), *save = NULL;
+    int rc = 0;
+    for (char *w = strtok_r(copy, " ", &save); w && rc == 0; w = strtok_r(NULL, " ", &save))
+        rc = parse_word(&f, w, &err);
+    free(copy);
+    if (rc == 0 && f.caller)
+        rc = regex_compile(f.caller, true, &f.re, &err);
+    if (rc < 0) {
+        model_error(v->m, "%s", err.text);
+        filter_free(&f);
+        return;
+    }
+    filter_free(&v->filter);
+    v->filter = f;
+    arrange(v);
+}
+
+/* ---- Counting ---- */
+
+static void run(void *arg, const atomic_bool *cancel)
+{
+    struct calls_view *v = arg;
+    struct stats_options options = v->options;
+    options.cancel = cancel;
+    v->rc = stats_calls_new(&v->made, v->trace, v->fn, &options, CALLS_MAX, &v->err);
+}
+
+/* The call that was selected before counting began anew, else the first row. */
+static void select_again(struct calls_view *v)
+{
+    size_t row = 0;
+    while (row < v->rows.len && (call_at(v, row)->start_ns != v->keep.start_ns ||
+                                 call_at(v, row)->duration_ns != v->keep.duration_ns))
+        row++;
+    list_select(v->list, v->keep.duration_ns && row < v->rows.len ? row : 0);
+    v->keep.duration_ns = 0;
+}
+
+static void done(void *arg)
+{
+    struct calls_view *v = arg;
+    worker_stop(v->worker);
+    v->worker = NULL;
+    v->busy = false;
+    if (v->rc < 0) {
+        model_error(v->m, "%s", v->err.text);
+        return;
+    }
+    v->calls = v->made;
+    v->made = (struct stats_calls){0};
+    arrange(v);
+    select_again(v);
+    model_redraw(v->m);
+}
+
+static void forget(struct calls_view *v)
+{
+    worker_stop(v->worker);
+    v->worker = NULL;
+    v->busy = false;
+    v->rows.len = 0;
+    list_refresh(v->list, false);
+    stats_calls_free(&v->calls);
+    stats_calls_free(&v->made);
+}
+
+static void count(struct calls_view *v)
+{
+    forget(v);
+    if (!v->trace)
+        return;
+    bool range = v->m->range_end_ns > v->m->range_start_ns;
+    v->options = (struct stats_options){.from_ns = range ? v->m->range_start_ns : 0,
+                                        .to_ns = range ? v->m->range_end_ns : 0,
+                                        .thread = v->one_thread
+                                                      ? trace_find_thread(v->trace, v->m->cursor_tid)
+                                                      : -1};
+    v->busy = true;
+    v->worker = worker_start(v->m->loop, run, done, v);
+}
+
+static bool answer(struct calls_view *v)
+{
+    struct model_subject subject;
+    if (!v->m->trace || !model_take_subject(v->m, &subject))
+        return false;
+    v->trace = v->m->trace;
+    v->fn = subject.fn;
+    filter_free(&v->filter);
+    v->keep.duration_ns = 0;
+    list_set_sort(v->list, COL_DURATION, false);
+    count(v);
+    model_go(v->m, "calls");
+    return true;
+}
+
+/* ---- A view's members ---- */
+
+static void *create(struct model *m)
+{
+    struct calls_view *v = xcalloc(1, sizeof *v);
+    v->m = m;
+    v->list = list_new(columns, COL_COUNT, &list_rows, v);
+    list_set_sort(v->list, COL_DURATION, false);
+    return v;
+}
+
+static void destroy(void *view)
+{
+    struct calls_view *v = view;
+    forget(v);
+    filter_free(&v->filter);
+    list_free(v->list);
+    vec_free(&v->rows);
+    free(v);
+}
+
+static void show(void *view)
+{
+    ((struct calls_view *)view)->shown = true;
+}
+
+static void hide(void *view)
+{
+    ((struct calls_view *)view)->shown = false;
+}
+
+static void changed(void *view, enum model_change what)
+{
+    struct calls_view *v = view;
+    if (v->trace && v->trace != v->m->trace) {
+        /* Another trace; or more of the same, in which functions keep their numbers. */
+        const struct stats_call *c = call_at(v, list_selected(v->list));
+        v->keep = c ? *c : (struct stats_call){0};
+        forget(v);
+        v->trace = what == MODEL_TRACE ? NULL : v->m->trace;
+        count(v);
+    } else if (what == MODEL_CURSOR && v->trace && v->shown &&
+               (v->options.from_ns != v->m->range_start_ns || v->options.to_ns != v->m->range_end_ns)) {
+        count(v);
+    }
+}
+
+static void draw_head(struct calls_view *v, struct surface *s, struct rect r)
+{
+    const struct function_stats *f = &v->calls.all;
+    const bool insn = trace_info(v->trace)->instructions;
+    char n[FMT_MAX], min[FMT_MAX], p50[FMT_MAX], mean[FMT_MAX], p99[FMT_MAX], max[FMT_MAX], rows[FMT_MAX];
+    char left[300], right[120] = "";
+    if (f->calls > v->calls.n)
+        snprintf(right, sizeof right, "the longest %s of %s ", fmt_count(rows, v->rows.len),
+                 fmt_count(n, f->calls));
+    else
+        snprintf(right, sizeof right, "%s of %s calls ", fmt_count(rows, v->rows.len),
+                 fmt_count(n, f->calls));
+    const char *about = trace_info(v->trace)->sampled ? "~" : "";
+    snprintf(left, sizeof left, " %s%s calls   min %s  p50 %s  mean %s  p99 %s  max %s", about,
+             fmt_count(n, f->calls), ruler_duration(min, f->min_ns, insn),
+             ruler_duration(p50, f->p50_ns, insn), ruler_duration(mean, f->mean_ns, insn),
+             ruler_duration(p99, f->p99_ns, insn), ruler_duration(max, f->max_ns, insn));
+    surface_text(s, r.row, r.col, r.cols, left, SIZE_MAX, (struct style){0});
+    snprintf(left, sizeof left, " Filter: %.200s%s%s", v->filter.text && *v->filter.text ? v->filter.text : "none",
+             v->options.to_ns ? "   range A-B" : "", v->options.thread >= 0 ? "   one thread" : "");
+    surface_text(s, r.row + 1, r.col, r.cols, left, SIZE_MAX, (struct style){0});
+    int len = (int)strlen(right);
+    if (len < r.cols)
+        surface_text(s, r.row + 1, r.col + r.cols - len, len, right, SIZE_MAX, (struct style){0});
+}
+
+static void draw(void *view, struct surface *s, struct rect r)
+{
+    struct calls_view *v = view;
+    char title[400], name[256];
+    if (r.rows < 4)
+        return;
+    if (!v->trace) {
+        surface_text(s, r.row + 1, r.col + 1, r.cols - 1,
+                     "No function was chosen: L in the Timeline or in Functions brings its calls here.",
+                     SIZE_MAX, (struct style){.ink = ROLE_DIM});
+        return;
+    }
+    const struct function *f = function_of(v);
+    const char *module = strrchr(f->module, '/');
+    name_fit(name, sizeof name, f->name, (size_t)(r.cols > 40 ? r.cols - 30 : 10));
+    snprintf(title, sizeof title, "calls of %s   %s", name, module ? module + 1 : f->module);
+    bar_draw_rule(s, r.row, r.col, r.cols, title, "", v->m->glyphs);
+    if (v->busy || v->calls.all.calls == 0) {
+        surface_text(s, r.row + 2, r.col + 1, r.cols - 1, v->busy ? "counting...   ^C stops" : "No calls in here.",
+                     SIZE_MAX, (struct style){.ink = ROLE_DIM});
+        return;
+    }
+    int pane = r.rows >= PANE_MIN_ROWS ? PANE_ROWS : 0;
+    draw_head(v, s, (struct rect){r.row + 1, r.col, 2, r.cols});
+    list_draw(v->list, s, (struct rect){r.row + 3, r.col, r.rows - 3 - pane, r.cols}, v->m->glyphs);
+    const struct stats_call *c = call_at(v, list_selected(v->list));
+    if (pane)
+        function_pane_histogram(s, (struct rect){r.row + r.rows - pane, r.col, pane, r.cols}, &v->calls.all,
+                                c ? c->duration_ns : UINT64_MAX, trace_info(v->trace)->instructions,
+                                v->m->glyphs);
+}
+
+static bool open_call(struct calls_view *v)
+{
+    const struct stats_call *c = call_at(v, list_selected(v->list));
+    if (!c)
+        return true;
+    model_set_cursor_call(v->m, trace_thread(v->trace, c->thread)->tid, c->start_ns, c->depth);
+    model_go(v->m, "timeline");
+    return true;
+}
+
+static void name_subject(struct calls_view *v)
+{
+    const struct stats_call *c = call_at(v, list_selected(v->list));
+    if (c && v->shown)
+        model_name_subject(v->m, (struct model_subject){.valid = true,
+                                                        .call = true,
+                                                        .fn = v->fn,
+                                                        .thread = c->thread,
+                                                        .depth = c->depth,
+                                                        .index = c->index});
+}
+
+static bool sort_by(struct calls_view *v, const char *arg)
+{
+    size_t column = arg && *arg ? list_find_column(v->list, arg) : SIZE_MAX;
+    if (column == SIZE_MAX || columns[column].fixed) {
+        model_error(v->m, "sort takes duration, start or tid");
+        return true;
+    }
+    list_set_sort(v->list, column, list_sort_inverted(v->list));
+    arrange(v);
+    return true;
+}
+
+static void on_export(void *arg, const char *path)
+{
+    struct calls_view *v = arg;
+    if (path && *path)
+        list_export(v->m, v->list, path, v->rows.len, "calls");
+}
+
+static bool cancel(struct calls_view *v)
+{
+    if (v->busy)
+        forget(v);
+    else if (*list_pattern(v->list))
+        list_search(v->list, NULL);
+    else if (v->filter.text && *v->filter.text)
+        set_filter(v, NULL);
+    else
+        return false;
+    return true;
+}
+
+static bool own_action(struct calls_view *v, enum action act, const char *arg)
+{
+    switch ((int)act) {
+    case ACT_OPEN:
+        return open_call(v);
+    case ACT_FILTER:
+        set_filter(v, arg);
+        return true;
+    case ACT_SEARCH:
+        if (!list_search(v->list, arg) && arg && *arg)
+            model_say(v->m, "no call here has \"%s\"", arg);
+        return true;
+    case ACT_SORT:
+        return sort_by(v, arg);
+    case ACT_OPTIONS:
+        v->one_thread = !v->one_thread;
+        model_say(v->m, v->one_thread ? "the thread of the timeline's cursor alone" : "all threads");
+        count(v);
+        return true;
+    case ACT_COPY:
+        model_copy(v->m, function_of(v)->name);
+        return true;
+    case ACT_EXPORT:
+        if (arg && *arg)
+            on_export(v, arg);
+        else
+            model_prompt(v->m, "Export to: ", "calls.tsv", on_export, v);
+        return true;
+    case ACT_RELOAD:
+        count(v);
+        return true;
+    case ACT_INTERRUPT:
+    case ACT_CANCEL:
+        return cancel(v);
+    default:
+        return list_action(v->list, act);
+    }
+}
+
+static bool action(void *view, enum action act, const char *arg)
+{
+    struct calls_view *v = view;
+    if (act == ACT_CALLS)
+        return answer(v);
+    if (act == ACT_COMPARE)
+        name_subject(v); /* the screen that answers comes next */
+    if (act == ACT_COMPARE || !v->trace || !v->shown || !own_action(v, act, arg))
+        return false;
+    if (act == ACT_SORT_NEXT || act == ACT_SORT_PREV || act == ACT_SORT_INVERT)
+        arrange(v);
+    model_redraw(v->m);
+    return true;
+}
+
+static bool mouse(void *view, const struct mouse *m, struct rect r)
+{
+    struct calls_view *v = view;
+    (void)r;
+    enum list_hit hit = v->trace && v->rows.len ? list_mouse(v->list, m) : LIST_MISS;
+    if (hit == LIST_SORTED)
+        arrange(v);
+    if (hit == LIST_OPENED)
+        open_call(v);
+    model_redraw(v->m);
+    return hit != LIST_MISS;
+}
+
+static void state(void *view, char *out, size_t size)
+{
+    struct calls_view *v = view;
+    if (v->trace)
+        snprintf(out, size, "calls  %s%s", v->m->trace_label, v->options.to_ns ? "  A-B" : "");
+}
+
+static void status(void *view, char *out, size_t size)
+{
+    struct calls_view *v = view;
+    if (v->trace)
+        snprintf(out, size, "Whole durations, gaps inside them included; %s; o: %s",
+                 v->options.thread >= 0 ? "one thread" : "all threads",
+                 v->options.thread >= 0 ? "all threads" : "one thread");
+}
+
+/* "calls": they are there. */
+static int condition(void *view, const char *name, const char *arg)
+{
+    struct calls_view *v = view;
+    (void)arg;
+    return strcmp(name, "calls") == 0 ? v->trace && !v->busy : -1;
+}
+
+const struct view_ops view_calls = {
+    .name = "calls",
+    .title = "Calls",
+    .apart = true,
+    .contexts = {CTX_CALLS, CTX_LIST, CTX_MOVE},
+    .context_count = 3,
+    .create = create,
+    .destroy = destroy,
+    .draw = draw,
+    .show = show,
+    .hide = hide,
+    .action = action,
+    .mouse = mouse,
+    .changed = changed,
+    .status = status,
+    .state = state,
+    .condition = condition,
+};

@@ -1,0 +1,488 @@
+#include "tui/analysis/v_event.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/fmt.h"
+#include "tui/analysis/event_draw.h"
+#include "tui/analysis/event_list.h"
+#include "tui/ui/model.h"
+#include "tui/trace/trace_export.h"
+
+#define PANE_MIN_ROWS 18
+#define ALL_KINDS ((1u << EVENT_KINDS) - 1)
+
+struct event_view {
+    struct model *m;
+    const struct trace *trace; /* what list and src read */
+    struct flame_source *src;
+    struct event_list list;
+    struct trace_export *export;
+    bool all_threads, follow;
+    char *filter;        /* as typed */
+    char *name;          /* of it, the part of a function's name; NULL: none */
+    unsigned kinds;
+    uint8_t *fn;         /* NULL: every function */
+    pid_t tid;           /* of the list, 0: all */
+    size_t rows;         /* of the last draw */
+    int head;            /* the first of them, for the mouse */
+    bool moving;         /* we set the cursor ourselves */
+};
+
+static void restart(struct event_view *v, uint64_t at_ns)
+{
+    const struct trace *t = v->m->trace;
+    if (!t) {
+        event_list_set(&v->list, NULL);
+        return;
+    }
+    ssize_t thread = trace_find_thread(t, v->m->cursor_tid);
+    if (thread < 0 && trace_thread_count(t) > 0)
+        thread = 0;
+    struct events_filter filter = {
+        .thread = v->all_threads || thread < 0 ? EVENTS_ALL_THREADS : (size_t)thread,
+        .kinds = v->kinds,
+        .fn = v->fn};
+    v->tid = filter.thread == EVENTS_ALL_THREADS ? 0 : trace_thread(t, (size_t)thread)->tid;
+    event_list_set(&v->list, events_new(t, v->src, filter));
+    event_list_goto(&v->list, at_ns, v->rows ? v->rows : 20);
+}
+
+static void new_trace(struct event_view *v)
+{
+    event_list_set(&v->list, NULL);
+    flame_source_free(v->src);
+    v->trace = v->m->trace;
+    v->src = v->m->trace ? flame_source_new(v->m->trace, NULL) : NULL;
+    free(v->fn);
+    free(v->filter);
+    free(v->name);
+    v->fn = NULL;
+    v->filter = v->name = NULL;
+    v->kinds = ALL_KINDS;
+    restart(v, v->m->cursor_ns);
+}
+
+static void *create(struct model *m)
+{
+    struct event_view *v = xcalloc(1, sizeof *v);
+    v->m = m;
+    v->follow = true;
+    v->export = trace_export_new(m, "spans");
+    new_trace(v);
+    return v;
+}
+
+static void destroy(void *view)
+{
+    struct event_view *v = view;
+    trace_export_free(v->export);
+    event_list_free(&v->list);
+    flame_source_free(v->src);
+    free(v->filter);
+    free(v->name);
+    free(v->fn);
+    free(v);
+}
+
+static uint8_t *functions_named(const struct trace *t, const char *name)
+{
+    const struct functions *f = trace_functions(t);
+    uint8_t *set = xcalloc(functions_count(f) / 8 + 1, 1);
+    for (size_t i = 0; i < functions_count(f); i++)
+        if (strcasestr(functions_get(f, (fn_id)i)->name, name))
+            set[i / 8] |= (uint8_t)(1u << i % 8);
+    return set;
+}
+
+static bool same_event(const struct event *a, const struct event *b)
+{
+    fn_id fa = a->span ? a->span->fn : FN_NONE, fb = b->span ? b->span->fn : FN_NONE;
+    return a->kind == b->kind && a->time_ns == b->time_ns && fa == fb;
+}
+
+/* More of the same trace: the rows stay where they are, with new ones in between only where decoding had
+ * not come to. */
+static void grow(struct event_view *v)
+{
+    const struct event *first = v->list.rows.len ? &v->list.rows.data[0] : NULL;
+    const struct event *here = event_list_chosen(&v->list);
+    const struct span none = {.fn = FN_NONE}, span = here && here->span ? *here->span : none;
+    struct event chosen = here ? *here : (struct event){0};
+    uint64_t from_ns = first ? first->time_ns : v->m->cursor_ns;
+    size_t row = v->list.chosen;
+    struct flame_source *old = v->src;
+    chosen.span = here && here->span ? &span : NULL;
+    v->trace = v->m->trace;
+    v->src = flame_source_new(v->m->trace, NULL);
+    free(v->fn);
+    v->fn = v->name ? functions_named(v->m->trace, v->name) : NULL;
+    restart(v, from_ns);
+    flame_source_free(old);
+    if (!first)
+        return;
+    event_list_stand(&v->list, from_ns, v->rows ? v->rows : 20);
+    v->list.chosen = row < v->list.rows.len ? row : 0;
+    for (size_t i = 0; i < v->list.rows.len; i++)
+        if (same_event(&v->list.rows.data[i], &chosen)) {
+            v->list.chosen = i;
+            break;
+        }
+}
+
+static void changed(void *view, enum model_change what)
+{
+    struct event_view *v = view;
+    if (what == MODEL_TRACE) {
+        trace_export_finish(v->export);
+        new_trace(v);
+    } else if (what == MODEL_TRACE_GREW) {
+        trace_export_finish(v->export);
+        if (v->trace && v->m->trace)
+            grow(v);
+        else
+            new_trace(v);
+    } else if (what == MODEL_CURSOR && v->follow && !v->moving && v->trace &&
+             v->trace == v->m->trace) /* else the news of another trace is still on its way */
+        restart(v, v->m->cursor_ns);
+}
+
+/* ---- Filter: "kind=call,gap", "tid=4713", "tid=all", else part of a function's name ---- */
+
+static int parse_kinds(const char *list, unsigned *kinds, struct err *err)
+{
+    char *copy = xstrdup(list), *save = NULL;
+    int rc = 0;
+    *kinds = 0;
+    for (char *w = strtok_r(copy, ",", &save); w && rc == 0; w = strtok_r(NULL, ",", &save)) {
+        int k = 0;
+        const char *name = strcmp(w, "trigger") ? w : "mark"; /* a trigger is the mark of its hit */
+        while (k < EVENT_KINDS && strcmp(name, event_kind_name((enum event_kind)k)) != 0)
+            k++;
+        if (k == EVENT_KINDS)
+            rc = err_set(err, MTUI_E_INVAL, "kinds are call, ret, gap, and mark or trigger, not %s", w);
+        else
+            *kinds |= 1u << k;
+    }
+    free(copy);
+    return rc;
+}
+
+static int set_filter(struct event_view *v, const char *text, struct err *err)
+{
+    char *copy = xstrdup(text ? text : ""), *save = NULL, *name = NULL;
+    unsigned kinds = ALL_KINDS;
+    bool all = v->all_threads;
+    pid_t tid = 0;
+    uint64_t n;
+    int rc = 0;
+    for (char *w = strtok_r(copy, " ", &save); w && rc == 0; w = strtok_r(NULL, " ", &save)) {
+        if (strncmp(w, "kind=", 5) == 0) {
+            rc = parse_kinds(w + 5, &kinds, err);
+        } else if (strcmp(w, "tid=all") == 0) {
+            all = true;
+        } else if (strncmp(w, "tid=", 4) == 0) {
+            rc = fmt_parse_u64(w + 4, 1, INT32_MAX, &n, err);
+            tid = rc ? 0 : (pid_t)n;
+            if (rc == 0 && trace_find_thread(v->m->trace, tid) < 0)
+                rc = err_set(err, MTUI_E_NOENT, "no thread %d in this trace", (int)tid);
+        } else {
+            name = w;
+        }
+    }
+    if (rc == 0) {
+        free(v->fn);
+        free(v->filter);
+        free(v->name);
+        v->fn = name ? functions_named(v->m->trace, name) : NULL;
+        v->name = name ? xstrdup(name) : NULL;
+        v->filter = text && *text ? xstrdup(text) : NULL;
+        v->kinds = kinds;
+        v->all_threads = tid ? false : all;
+        const struct event *here = event_list_chosen(&v->list);
+        uint64_t at = here ? here->time_ns : v->m->cursor_ns;
+        v->moving = true;
+        if (tid)
+            model_set_cursor(v->m, tid, at);
+        v->moving = false;
+        restart(v, at);
+    }
+    free(copy);
+    return rc;
+}
+
+/* ---- Drawing ---- */
+
+static const char *why_empty(const struct event_view *v)
+{
+    return !v->m->trace     ? "No trace is open: 4 says how to get one."
+           : v->list.tired ? "Two million events here do not pass the filter."
+                           : "No events.";
+}
+
+static void draw(void *view, struct surface *s, struct rect r)
+{
+    struct event_view *v = view;
+    if (r.rows < 3)
+        return;
+    int pane = r.rows >= PANE_MIN_ROWS ? EVENT_PANE_ROWS : 0;
+    size_t rows = (size_t)(r.rows - 2 - pane);
+    if (rows != v->rows) {
+        v->rows = rows;
+        event_list_move(&v->list, 0, rows);
+    }
+    surface_printf(s, r.row, r.col, r.cols, (struct style){0}, " Filter: %s%s",
+                   v->filter ? v->filter : "none",
+                   v->follow ? "   following the timeline's cursor" : "");
+    v->head = r.row + 2;
+    if (v->list.rows.len == 0) {
+        surface_text(s, v->head, r.col + 1, r.cols - 1, why_empty(v), SIZE_MAX,
+                     (struct style){.ink = ROLE_DIM});
+        return;
+    }
+    event_draw_rows(&v->list, v->trace, s, (struct rect){r.row + 1, r.col, (int)rows + 1, r.cols},
+                    v->m->glyphs);
+    if (pane)
+        event_draw_pane(&v->list, v->trace, s,
+                        (struct rect){r.row + r.rows - pane, r.col, pane, r.cols}, v->m->glyphs);
+}
+
+/* ---- Actions ---- */
+
+/* The cursor that screens share goes where the chosen event is. */
+static void share(struct event_view *v)
+{
+    const struct event *ev = event_list_chosen(&v->list);
+    if (!ev || !v->follow)
+        return;
+    pid_t tid = ev->thread != SIZE_MAX ? trace_thread(v->m->trace, ev->thread)->tid : v->m->cursor_tid;
+    v->moving = true;
+    model_set_cursor_call(v->m, tid, ev->time_ns, ev->kind == EVENT_CALL ? ev->depth : SIZE_MAX);
+    v->moving = false;
+}
+
+static bool move(struct event_view *v, long delta)
+{
+    event_list_move(&v->list, delta, v->rows);
+    share(v);
+    return true;
+}
+
+/* To the next event that is wanted, in the list's own filter. */
+static bool seek_event(struct event_view *v, int delta, bool gap)
+{
+    const struct event *here = event_list_chosen(&v->list);
+    if (!here)
+        return true;
+    const fn_id fn = here->span ? here->span->fn : FN_NONE;
+    struct events *e = events_new(v->m->trace, v->src,
+                                  (struct events_filter){.thread = v->tid ? (size_t)trace_find_thread(v->m->trace, v->tid) : EVENTS_ALL_THREADS,
+                                                         .kinds = gap ? 1u << EVENT_GAP : 1u << EVENT_CALL});
+    struct event ev;
+    bool found = false;
+    events_seek(e, delta > 0 ? here->time_ns + 1 : here->time_ns);
+    for (int tries = 0; tries < 3000000 && !found; tries++) {
+        if (!(delta > 0 ? events_next(e, &ev) : events_prev(e, &ev)))
+            break;
+        found = gap || (ev.span && ev.span->fn == fn);
+    }
+    events_free(e);
+    if (found) {
+        event_list_goto(&v->list, ev.time_ns, v->rows);
+        /* Of the events of that instant, the very one. */
+        for (size_t i = v->list.chosen; i < v->list.rows.len; i++)
+            if (v->list.rows.data[i].kind == ev.kind && v->list.rows.data[i].span == ev.span &&
+                v->list.rows.data[i].gap == ev.gap) {
+                v->list.chosen = i;
+                break;
+            }
+        share(v);
+    } else {
+        model_say(v->m, "no %s %s here", delta > 0 ? "further" : "earlier",
+                  gap ? "gap" : "call of this function");
+    }
+    return true;
+}
+
+static bool go_to(struct event_view *v, const char *arg)
+{
+    struct err err;
+    uint64_t n;
+    const struct trace_info *info = trace_info(v->m->trace);
+    if (!arg || !*arg)
+        model_error(v->m, "goto needs a time: goto 1.25ms");
+    else if (fmt_parse_duration(arg + (*arg == '+'), &n, &err) && fmt_parse_u64(arg, 0, UINT64_MAX, &n, &err))
+        model_error(v->m, "%s", err.text);
+    else
+        event_list_goto(&v->list, n >= info->first_ns && n <= info->last_ns && *arg != '+' ? n : info->first_ns + n,
+                        v->rows);
+    share(v);
+    return true;
+}
+
+static bool open_here(struct event_view *v)
+{
+    const struct event *ev = event_list_chosen(&v->list);
+    if (!ev)
+        return true;
+    pid_t tid = ev->thread != SIZE_MAX ? trace_thread(v->m->trace, ev->thread)->tid : v->m->cursor_tid;
+    v->moving = true;
+    if (ev->span)
+        model_set_cursor_call(v->m, tid, ev->span->start_ns, ev->depth);
+    else
+        model_set_cursor(v->m, tid, ev->time_ns);
+    v->moving = false;
+    model_go(v->m, "timeline");
+    return true;
+}
+
+static void name_subject(struct event_view *v)
+{
+    const struct event *ev = event_list_chosen(&v->list);
+    if (ev && ev->span)
+        model_name_subject(v->m, (struct model_subject){.valid = true,
+                                                        .call = true,
+                                                        .fn = ev->span->fn,
+                                                        .thread = ev->thread,
+                                                        .depth = ev->depth,
+                                                        .index = ev->index});
+}
+
+static bool copy(struct event_view *v)
+{
+    const struct event *ev = event_list_chosen(&v->list);
+    if (ev && ev->span)
+        model_copy(v->m, functions_get(trace_functions(v->trace), ev->span->fn)->name);
+    return true;
+}
+
+static bool cancel(struct event_view *v)
+{
+    if (!v->filter)
+        return false;
+    set_filter(v, NULL, NULL);
+    return true;
+}
+
+static bool act(struct event_view *v, enum action action, const char *arg)
+{
+    struct err err;
+    long page = v->rows > 1 ? (long)v->rows - 1 : 1;
+    const struct trace_info *info = trace_info(v->m->trace);
+    switch ((int)action) {
+    case ACT_UP:
+        return move(v, -1);
+    case ACT_DOWN:
+        return move(v, 1);
+    case ACT_PAGE_UP:
+        return move(v, -page);
+    case ACT_PAGE_DOWN:
+        return move(v, page);
+    case ACT_HALF_UP:
+        return move(v, -page / 2);
+    case ACT_HALF_DOWN:
+        return move(v, page / 2);
+    case ACT_FIRST:
+    case ACT_LAST:
+        event_list_goto(&v->list, action == ACT_FIRST ? info->first_ns : info->last_ns + 1, v->rows);
+        share(v);
+        return true;
+    case ACT_FOLLOW:
+        v->follow = !v->follow;
+        return true;
+    case ACT_OPEN:
+        return open_here(v);
+    case ACT_CALL_PREV:
+    case ACT_CALL_NEXT:
+        return seek_event(v, action == ACT_CALL_NEXT ? 1 : -1, false);
+    case ACT_GAP_PREV:
+    case ACT_GAP_NEXT:
+        return seek_event(v, action == ACT_GAP_NEXT ? 1 : -1, true);
+    case ACT_FILTER:
+    case ACT_SEARCH:
+        if (set_filter(v, arg, &err))
+            model_error(v->m, "%s", err.text);
+        return true;
+    case ACT_THREADS:
+    case ACT_OPTIONS:
+        v->all_threads = !v->all_threads;
+        restart(v, v->m->cursor_ns);
+        return true;
+    case ACT_GOTO:
+        return go_to(v, arg);
+    case ACT_COMPARE:
+    case ACT_CALLS:
+        name_subject(v); /* the screens that answer come next */
+        return false;
+    case ACT_COPY:
+        return copy(v);
+    case ACT_EXPORT:
+        trace_export_action(v->export, arg);
+        return true;
+    case ACT_CANCEL:
+        return cancel(v);
+    default:
+        return false;
+    }
+}
+
+static bool action(void *view, enum action a, const char *arg)
+{
+    struct event_view *v = view;
+    if (!v->m->trace || !act(v, a, arg))
+        return false;
+    model_redraw(v->m);
+    return true;
+}
+
+static bool mouse(void *view, const struct mouse *m, struct rect r)
+{
+    struct event_view *v = view;
+    (void)r;
+    if (!v->m->trace)
+        return false;
+    model_redraw(v->m);
+    if (m->kind == MOUSE_WHEEL_UP || m->kind == MOUSE_WHEEL_DOWN)
+        return move(v, m->kind == MOUSE_WHEEL_UP ? -3 : 3);
+    size_t row = m->row >= v->head ? (size_t)(m->row - v->head) : SIZE_MAX;
+    if ((m->kind != MOUSE_DOWN && m->kind != MOUSE_DOUBLE) || row >= v->list.rows.len)
+        return false;
+    v->list.chosen = row;
+    share(v);
+    return m->kind == MOUSE_DOUBLE ? open_here(v) : true;
+}
+
+static void state(void *view, char *out, size_t size)
+{
+    struct event_view *v = view;
+    if (!v->m->trace)
+        return;
+    if (v->tid)
+        snprintf(out, size, "%s  tid %d", v->m->trace_label, (int)v->tid);
+    else
+        snprintf(out, size, "%s  all threads", v->m->trace_label);
+}
+
+static void status(void *view, char *out, size_t size)
+{
+    struct event_view *v = view;
+    if (v->m->trace)
+        snprintf(out, size, "Gaps and lost data are listed unless kind= leaves them out; o: all threads");
+}
+
+const struct view_ops view_event = {
+    .name = "events",
+    .title = "Events",
+    .contexts = {CTX_EVENTS, CTX_LIST, CTX_MOVE},
+    .context_count = 3,
+    .create = create,
+    .destroy = destroy,
+    .draw = draw,
+    .action = action,
+    .mouse = mouse,
+    .changed = changed,
+    .status = status,
+    .state = state,
+};

@@ -1,0 +1,168 @@
+/* Recording without a screen. stdout carries the result alone; everything else goes to stderr. */
+#include "tui/app/cmd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/utf8.h"
+#include "tui/app/cmd_signals.h"
+
+#define WAIT_NS 200000000 /* a signal between the look at the flag and the wait is seen after it   \
+                           */
+
+struct batch {
+    struct loop *loop;
+    struct session *session;
+    bool json, quiet, done, armed;
+    uint64_t said; /* log lines looked at */
+    size_t snapshots;
+};
+
+static void print_json_string(const char *s)
+{
+    putchar('"');
+    for (size_t len = strlen(s), i = 0; i < len;) {
+        uint32_t cp;
+        size_t n = utf8_decode(s + i, len - i, &cp);
+        if (cp == '"' || cp == '\\')
+            printf("\\%c", (int)cp);
+        else if (cp < 0x20 || cp == UTF8_INVALID)
+            printf("\\u%04x", (unsigned)cp);
+        else
+            fwrite(s + i, 1, n, stdout);
+        i += n;
+    }
+    putchar('"');
+}
+
+static void print_json(const struct session *session, const struct session_snapshot *s)
+{
+    printf("{\"snapshot\":%u,\"dir\":", s->number);
+    print_json_string(snapshot_dir_path(session_dir(session)));
+    printf(",\"data\":");
+    print_json_string(s->data);
+    printf(",\"trigger\":");
+    print_json_string(s->trigger);
+    printf(",\"tid\":%ld,\"time_ns\":%" PRIu64 ",\"bytes\":%" PRIu64
+           ",\"hit_to_command_ns\":%" PRIu64 "}\n",
+           (long)s->tid, s->time_ns, s->bytes, s->hit_to_command_ns);
+    fflush(stdout);
+}
+
+static void on_snapshot(void *arg, const struct session_snapshot *s)
+{
+    struct batch *b = arg;
+    if (s->number == 0)
+        return;
+    b->snapshots++;
+    if (b->json)
+        print_json(b->session, s);
+}
+
+static void on_ended(void *arg)
+{
+    struct batch *b = arg;
+    b->done = true;
+}
+
+/* Warnings and errors as they come. The last line, how it ended, is said by finish(). */
+static void say_new_lines(struct batch *b)
+{
+    uint64_t total = session_log_total(b->session);
+    size_t kept = session_log_count(b->session);
+    size_t fresh = total - b->said < kept ? (size_t)(total - b->said) : kept;
+    for (size_t i = kept - fresh; i < kept; i++) {
+        struct session_line line = session_log_at(b->session, i);
+        if (line.level == SESSION_WARNING)
+            fprintf(stderr, "mtui: %s\n", line.text);
+    }
+    b->said = total;
+}
+
+static void say_armed(struct batch *b, const struct session_status *status)
+{
+    const struct session_setup *setup = session_get_setup(b->session);
+    if (b->armed || status->state != SESSION_ARMED)
+        return;
+    b->armed = true;
+    if (b->quiet)
+        return;
+    fprintf(stderr, "mtui: recording with %s (%s)", plan_recorder_name(status->recorder),
+            status->recorder_why);
+    for (size_t i = 0; i < setup->n_triggers; i++) {
+        char spec[256];
+        utf8_escape(spec, sizeof spec, setup->triggers[i], strlen(setup->triggers[i]));
+        fprintf(stderr, "%s%s", i ? ", " : ", waiting for ", spec);
+    }
+    fputc('\n', stderr);
+}
+
+/* A signal finishes the recording; a second one presses. A program that we started gets it too. */
+static void pass_signal(struct batch *b)
+{
+    bool from_process;
+    int sig = cmd_caught_signal(&from_process);
+    if (!sig)
+        return;
+    struct target *t = session_target(b->session);
+    if (target_is_ours(t) && from_process)
+        target_signal(t, sig, NULL);
+    session_stop(b->session, NULL);
+}
+
+static int finish(struct batch *b, char **dir)
+{
+    struct session_status status;
+    session_get_status(b->session, &status);
+    const char *path = snapshot_dir_path(session_dir(b->session));
+    if (b->snapshots && dir)
+        *dir = xstrdup(path);
+    else if (b->snapshots && !b->json)
+        puts(path);
+    if (!dir && (fflush(stdout) != 0 || ferror(stdout))) {
+        fprintf(stderr, "mtui: standard output: %s; the recording is in %s\n", strerror(errno), path);
+        return 1;
+    }
+    if (b->snapshots && status.state == SESSION_ENDED)
+        return 0;
+    if (b->snapshots) {
+        fprintf(stderr, "mtui: %s; what was written is kept\n", status.sentence);
+        return 0;
+    }
+    fprintf(stderr, "mtui: no snapshot: %s", status.sentence);
+    if (status.state == SESSION_ENDED && status.mode == PLAN_TRIGGER && status.hits == 0 &&
+        session_get_setup(b->session)->n_triggers)
+        fprintf(stderr, "; the trigger was never hit");
+    if (session_snapshot_count(b->session))
+        fprintf(stderr, "; the state at the end is in %s", path);
+    fputc('\n', stderr);
+    return 1;
+}
+
+int cmd_batch(struct cmd_machine *m, const struct session_setup *setup, bool json, char **dir)
+{
+    static const struct session_callbacks callbacks = {.snapshot = on_snapshot, .ended = on_ended};
+    struct batch b = {.loop = loop_new(), .json = json, .quiet = dir != NULL};
+    struct err err;
+    cmd_catch_signals();
+    int rc = session_start(&b.session, b.loop, setup, &m->session, &callbacks, &b, &err);
+    if (rc < 0) {
+        loop_free(b.loop);
+        return cmd_fail(&err);
+    }
+    while (!b.done) {
+        struct session_status status;
+        loop_run_once(b.loop, WAIT_NS);
+        pass_signal(&b);
+        session_get_status(b.session, &status);
+        say_armed(&b, &status);
+        say_new_lines(&b);
+    }
+    rc = finish(&b, dir);
+    session_free(b.session, TARGET_LEAVE);
+    loop_free(b.loop);
+    return rc;
+}

@@ -1,0 +1,69 @@
+#include "tui/app/cmd.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/record/plan.h"
+#include "tui/app/cmd_screen.h"
+
+int cmd_fail(const struct err *err)
+{
+    fprintf(stderr, "mtui: %s\n", err->text);
+    return 1;
+}
+
+bool cmd_has_terminal(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
+void cmd_probe_machine(struct cmd_machine *m, bool interactive)
+{
+    struct capability_paths paths = capability_paths_default();
+    memset(m, 0, sizeof *m);
+    capability_probe(&paths, &m->caps);
+    m->has_perf = perf_version_probe(perf_program(), 5000, &m->perf, NULL) == 0;
+    m->session = (struct session_machine){
+        .caps = &m->caps,
+        .version = m->has_perf ? &m->perf : NULL,
+        .xdg_state_home = getenv("XDG_STATE_HOME"),
+        .home = getenv("HOME"),
+        .interactive = interactive,
+    };
+}
+
+static int print_command(const struct cli *c)
+{
+    struct cmd_machine *m = xcalloc(1, sizeof *m);
+    struct err err;
+    char *command;
+    cmd_probe_machine(m, !c->batch);
+    int rc = m->has_perf
+                 ? session_setup_command(&c->setup, &m->caps, &m->perf, !c->batch, &command, &err)
+                 : perf_version_probe(perf_program(), 5000, &m->perf, &err);
+    free(m);
+    if (rc < 0)
+        return cmd_fail(&err);
+    puts(command);
+    free(command);
+    return 0;
+}
+
+int cmd_record(struct cli *c)
+{
+    if (c->print)
+        return print_command(c);
+    if (!c->batch)
+        return cmd_screen(c);
+    struct cmd_machine *m = xcalloc(1, sizeof *m);
+    cmd_probe_machine(m, false);
+    c->setup.inherit_stdio = true;
+    if (!c->setup.when.max_snapshots)
+        c->setup.when.max_snapshots = 1;
+    int rc = cmd_batch(m, &c->setup, c->json, NULL);
+    free(m);
+    return rc;
+}

@@ -1,0 +1,374 @@
+/* Starting, stopping, and editing the plan. */
+#include "tui/record/v_record_priv.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/conf.h"
+#include "core/base/fmt.h"
+#include "core/machine/proc_stat.h"
+#include "tui/cli/cli.h"
+
+bool v_record_is_running(const struct record *r)
+{
+    return r->session && r->status.state < SESSION_ENDED;
+}
+
+void v_record_effective_setup(const struct record *r, struct session_setup *out)
+{
+    session_setup_copy(out, &r->setup);
+    if (!out->argv && !out->n_pids && r->m->target.pid) {
+        size_t more = r->m->more_targets.len;
+        out->pids = xmalloc((1 + more) * sizeof *out->pids);
+        out->pids[0] = r->m->target.pid;
+        for (size_t i = 0; i < more; i++)
+            out->pids[1 + i] = r->m->more_targets.data[i].pid;
+        out->n_pids = 1 + more;
+    }
+    for (size_t i = 0; i < r->m->triggers.len; i++)
+        session_setup_add_trigger(out, r->m->triggers.data[i]);
+}
+
+/* ---- The session's life ---- */
+
+static void on_changed(void *arg)
+{
+    struct record *r = arg;
+    session_get_status(r->session, &r->status);
+    model_changed(r->m, MODEL_SESSION);
+}
+
+static void on_snapshot(void *arg, const struct session_snapshot *snap)
+{
+    struct record *r = arg;
+    size_t n = session_snapshot_count(r->session), row = list_selected(r->snapshots);
+    decode_queue_add(r->decode, snapshot_dir_path(session_dir(r->session)), snap->number);
+    list_refresh(r->snapshots, false);
+    /* The one file of a recording that has just ended is what it was made for. */
+    bool only = r->status.mode != PLAN_TRIGGER ||
+                session_get_setup(r->session)->when.max_snapshots == 1;
+    if (snap->number && only && r->preset_taken && !r->quitting)
+        r->open_next = snap->number;
+    if (snap->number && (n == 1 || row == n - 2)) /* the selection was on the newest */
+        list_select(r->snapshots, n - 1);
+}
+
+/* ---- Leaving ---- */
+
+static bool program_runs(const struct record *r)
+{
+    struct target *t = r->session ? session_target(r->session) : NULL;
+    return t && target_is_ours(t) && target_state(t) == TARGET_RUNNING;
+}
+
+static void answer_leave(void *arg, bool yes)
+{
+    struct record *r = arg;
+    r->leave = yes ? TARGET_LEAVE : TARGET_END;
+    model_quit(r->m);
+}
+
+static void quit_now(struct record *r)
+{
+    char question[160];
+    if (!program_runs(r)) {
+        model_quit(r->m);
+        return;
+    }
+    snprintf(question, sizeof question, "Leave the program running? (pid %ld; n ends it)",
+             (long)target_pid(session_target(r->session)));
+    model_ask(r->m, question, answer_leave, r);
+}
+
+static void answer_stop(void *arg, bool yes)
+{
+    struct record *r = arg;
+    if (!yes)
+        return;
+    if (!v_record_is_running(r) || r->quitting) {
+        quit_now(r);
+        return;
+    }
+    r->quitting = true;
+    session_stop(r->session, NULL);
+    model_say(r->m, "finishing the recording; Q again leaves at once");
+}
+
+bool v_record_quit(struct record *r)
+{
+    if (v_record_is_running(r))
+        model_ask(r->m,
+                  r->quitting ? "The recording is not finished. Leave all the same?"
+                              : "A recording is running. Finish it and quit?",
+                  answer_stop, r);
+    else if (program_runs(r))
+        quit_now(r);
+    else
+        return false;
+    return true;
+}
+
+static void on_ended(void *arg)
+{
+    struct record *r = arg;
+    session_get_status(r->session, &r->status);
+    model_set_session(r->m, r->session, false);
+    if (r->status.state == SESSION_ENDED)
+        model_say(r->m, "%s", r->status.sentence);
+    else
+        model_error(r->m, "%s", r->status.sentence);
+    if (r->quitting)
+        quit_now(r);
+}
+
+void v_record_free_session(struct record *r)
+{
+    if (!r->session)
+        return;
+    model_set_session(r->m, NULL, false);
+    decode_queue_clear(r->decode);
+    session_free(r->session, r->leave);
+    r->session = NULL;
+    r->status = (struct session_status){0};
+}
+
+/* A pid that was chosen may be another process by now. */
+static bool target_is_same(const struct model_target *t)
+{
+    struct proc_stat stat;
+    return !t->start_time || (proc_stat_read("/proc", t->pid, 0, &stat, NULL) == 0 &&
+                              stat.start_ticks == t->start_time);
+}
+
+/* The first chosen process that is gone, or 0. */
+static pid_t gone_target(const struct record *r)
+{
+    if (r->setup.argv || r->setup.n_pids)
+        return 0;
+    if (!target_is_same(&r->m->target))
+        return r->m->target.pid;
+    for (size_t i = 0; i < r->m->more_targets.len; i++)
+        if (!target_is_same(&r->m->more_targets.data[i]))
+            return r->m->more_targets.data[i].pid;
+    return 0;
+}
+
+void v_record_start(struct record *r)
+{
+    static const struct session_callbacks callbacks = {on_changed, on_snapshot, on_ended};
+    struct session_setup setup;
+    struct session *session;
+    struct err err;
+    if (!r->m->caps) {
+        r->starting = true;
+        model_say(r->m, "looking at the machine first");
+        return;
+    }
+    r->starting = false;
+    if (!r->version_known && perf_version_probe(perf_program(), 2000, &r->version, &err) == 0)
+        r->version_known = true;
+    r->machine.caps = r->m->caps;
+    r->machine.version = r->version_known ? &r->version : NULL;
+    pid_t gone = gone_target(r);
+    if (gone) {
+        model_error(r->m, "process %ld has ended; choose another", (long)gone);
+        return;
+    }
+    v_record_free_session(r);
+    v_record_effective_setup(r, &setup);
+    char *repeat = session_setup_repeat(&setup);
+    free(setup.command_line);
+    setup.command_line = repeat;
+    int rc = session_start(&session, r->m->loop, &setup, &r->machine, &callbacks, r, &err);
+    session_setup_free(&setup);
+    if (rc < 0) {
+        model_error(r->m, "%s", err.text);
+        return;
+    }
+    r->session = session;
+    r->log_up = 0;
+    r->open_next = UINT_MAX;
+    session_get_status(session, &r->status);
+    list_refresh(r->snapshots, true);
+    list_refresh(r->hits, true);
+    model_set_session(r->m, session, true);
+}
+
+static void answer_force(void *arg, bool yes)
+{
+    struct record *r = arg;
+    if (!yes)
+        return;
+    r->setup.force = true;
+    v_record_start(r);
+    r->setup.force = false;
+}
+
+void v_record_start_stop(struct record *r)
+{
+    struct err err;
+    if (v_record_is_running(r)) {
+        if (session_stop(r->session, &err) < 0)
+            model_error(r->m, "%s", err.text);
+        return;
+    }
+    if (r->session && r->status.too_hot) {
+        char question[700];
+        snprintf(question, sizeof question, "%s. Arm it all the same?", r->status.sentence);
+        r->status.too_hot = false;
+        model_ask(r->m, question, answer_force, r);
+        return;
+    }
+    v_record_start(r);
+}
+
+/* ---- Editing ---- */
+
+static bool may_edit(struct record *r)
+{
+    if (v_record_is_running(r))
+        model_warn(r->m, "not while recording: Space stops it");
+    return !v_record_is_running(r);
+}
+
+void v_record_set_mode(struct record *r, const char *mode)
+{
+    static const char *const names[] = {"trigger", "ring", "whole"};
+    if (!may_edit(r))
+        return;
+    size_t i = 0;
+    if (!mode) {
+        i = ((size_t)session_setup_mode(&r->setup, true) + 1) % 3;
+    } else {
+        while (i < 3 && strcmp(mode, names[i]) != 0)
+            i++;
+        if (i == 3) {
+            model_error(r->m, "\"%s\" is none of trigger, ring, whole", mode);
+            return;
+        }
+    }
+    r->setup.auto_mode = false;
+    r->setup.mode = (enum plan_mode)i;
+    if (i != PLAN_TRIGGER && r->m->triggers.len)
+        model_warn(r->m, "triggers make snapshots only in mode \"trigger\"");
+}
+
+void v_record_set_buffer(struct record *r, const char *size)
+{
+    struct err err;
+    uint64_t bytes;
+    if (!may_edit(r))
+        return;
+    if (fmt_parse_size(size, &bytes, &err) < 0 || bytes == 0)
+        model_error(r->m, "%s", bytes == 0 ? "a ring of no bytes holds nothing" : err.text);
+    else
+        r->setup.ring_bytes = bytes;
+}
+
+char *v_record_triggers_text(const struct record *r)
+{
+    char *text = xstrdup(""), word[CONF_LINE_MAX];
+    for (size_t i = 0; i < r->m->triggers.len; i++) {
+        char *more = xasprintf("%s%s%s", text, i ? " " : "",
+                               conf_quote(word, sizeof word, r->m->triggers.data[i]));
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
+void v_record_set_triggers(struct record *r, const char *specs)
+{
+    struct conf_words *w = xcalloc(1, sizeof *w);
+    struct err err;
+    int rc = may_edit(r) ? conf_split(specs, w, &err) : 1;
+    for (size_t i = 0; rc == 0 && i < w->n; i++) {
+        struct trigger t;
+        rc = trigger_parse(&t, w->word[i], NULL, &err);
+        if (rc == 0)
+            trigger_fini(&t);
+    }
+    if (rc < 0)
+        model_error(r->m, "%s", err.text);
+    if (rc == 0) {
+        model_clear_triggers(r->m);
+        for (size_t i = 0; i < w->n; i++)
+            model_add_trigger(r->m, w->word[i]);
+    }
+    free(w);
+}
+
+/* Only options: program, processes and triggers have places of their own on the screen. */
+static void drop_target(struct session_setup *s)
+{
+    while (s->n_triggers)
+        session_setup_remove_trigger(s, s->triggers[0]);
+    for (size_t i = 0; s->argv && s->argv[i]; i++)
+        free(s->argv[i]);
+    free(s->argv);
+    free(s->pids);
+    s->argv = NULL;
+    s->pids = NULL;
+    s->n_pids = 0;
+}
+
+char *v_record_options_text(const struct record *r)
+{
+    static const char prefix[] = "mtui attach --batch";
+    struct session_setup s;
+    session_setup_copy(&s, &r->setup);
+    drop_target(&s);
+    char *command = session_setup_repeat(&s);
+    session_setup_free(&s);
+    size_t skip = strlen(prefix) + (command[strlen(prefix)] == ' ');
+    memmove(command, command + skip, strlen(command + skip) + 1);
+    return command;
+}
+
+/* Takes the options of c, keeps program and processes. */
+static void take_options(struct record *r, const struct session_setup *options)
+{
+    struct session_setup old = r->setup;
+    session_setup_copy(&r->setup, options);
+    drop_target(&r->setup);
+    r->setup.argv = old.argv;
+    r->setup.pids = old.pids;
+    r->setup.n_pids = old.n_pids;
+    old.argv = NULL;
+    old.pids = NULL;
+    session_setup_free(&old);
+    for (size_t i = 0; i < options->n_triggers; i++)
+        model_add_trigger(r->m, options->triggers[i]);
+}
+
+void v_record_set_options(struct record *r, const char *text)
+{
+    struct conf_words *w = xcalloc(1, sizeof *w);
+    struct err err;
+    struct cli c = {0};
+    /* A process is named, so that the rest is a whole command line. */
+    static const char *const prefix[] = {"mtui", "attach", "-p1"};
+    char *argv[CONF_WORDS_MAX + 4];
+    size_t argc = 0;
+    if (may_edit(r)) {
+        int rc = conf_split(text, w, &err);
+        for (size_t i = 0; i < 3; i++)
+            argv[argc++] = xstrdup(prefix[i]);
+        for (size_t i = 0; rc == 0 && i < w->n; i++)
+            argv[argc++] = xstrdup(w->word[i]);
+        argv[argc] = NULL;
+        if (rc == 0)
+            rc = cli_parse(&c, (int)argc, argv, &err);
+        if (rc == 0)
+            take_options(r, &c.setup);
+        else
+            model_error(r->m, "%s", err.text);
+    }
+    cli_free(&c);
+    while (argc > 0)
+        free(argv[--argc]);
+    free(w);
+}

@@ -1,0 +1,270 @@
+/* The panes Snapshots, Hits and Log. */
+#include "tui/record/v_record_priv.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/fmt.h"
+#include "tui/ui/bar.h"
+#include "tui/timeline/ruler.h"
+
+static const struct list_column snapshot_columns[] = {
+    {"#", 3, 0, true, false, true},         {"TIME", 12, 2, false, false, true},
+    {"TRIGGER", 20, 1, false, false, true}, {"TID", 7, 4, true, false, true},
+    {"SIZE", 6, 3, true, false, true},      {"SPAN", 12, 2, true, false, true},
+    {"DECODE", 20, 0, false, true, true},
+};
+
+static const struct list_column hit_columns[] = {
+    {"TIME", 12, 0, false, false, true},     {"TRIGGER", 12, 0, false, true, true},
+    {"TID", 7, 1, true, false, true},        {"DURATION", 9, 3, true, false, true},
+    {"ARG1", 18, 4, true, false, true},      {"ARG2", 18, 5, true, false, true},
+    {"SNAPSHOT", 24, 2, false, false, true},
+};
+
+/* ---- Snapshots ---- */
+
+static size_t snapshot_count(void *arg)
+{
+    const struct record *r = arg;
+    return r->session ? session_snapshot_count(r->session) : 0;
+}
+
+static uint64_t snapshot_identity(void *arg, size_t row)
+{
+    const struct record *r = arg;
+    unsigned n = session_snapshot_at(r->session, row)->number;
+    return n ? n : UINT_MAX;
+}
+
+static void decode_cell(const struct record *r, const struct session_snapshot *snap,
+                        struct list_cell *cell)
+{
+    struct decode_result d = decode_queue_result(r->decode, snap->number);
+    char spans[FMT_MAX], gaps[FMT_MAX], bar[21];
+    if (!snap->data) {
+        snprintf(cell->text, sizeof cell->text, "deleted");
+        return;
+    }
+    switch (d.state) {
+    case DECODE_NONE:
+        snprintf(cell->text, sizeof cell->text, "Enter decodes it");
+        break;
+    case DECODE_QUEUED:
+        snprintf(cell->text, sizeof cell->text, "queued");
+        break;
+    case DECODE_RUNNING:
+        for (unsigned i = 0; i < 20; i++)
+            bar[i] = i < d.permille / 50 ? '#' : '.';
+        bar[20] = '\0';
+        snprintf(cell->text, sizeof cell->text, "%u %%   [%s]", d.permille / 10, bar);
+        break;
+    case DECODE_DONE:
+        snprintf(cell->text, sizeof cell->text, "done   %s spans", fmt_count(spans, d.spans));
+        if (d.gaps) {
+            size_t len = strlen(cell->text);
+            snprintf(cell->text + len, sizeof cell->text - len, "  %s gap%s",
+                     fmt_count(gaps, d.gaps), d.gaps == 1 ? "" : "s");
+        }
+        break;
+    case DECODE_FAILED:
+        snprintf(cell->text, sizeof cell->text, "! %s", d.sentence);
+        cell->style.ink = ROLE_ERROR;
+        break;
+    }
+}
+
+static void snapshot_cell(void *arg, size_t row, size_t column, struct list_cell *cell)
+{
+    const struct record *r = arg;
+    const struct session_snapshot *snap = session_snapshot_at(r->session, row);
+    struct decode_result d = decode_queue_result(r->decode, snap->number);
+    char text[FMT_MAX];
+    switch (column) {
+    case 0:
+        snprintf(cell->text, sizeof cell->text, snap->number ? "%u" : "end", snap->number);
+        break;
+    case 1:
+        v_record_clock(cell->text, snap->unix_ns);
+        break;
+    case 2:
+        snprintf(cell->text, sizeof cell->text, "%s%s%s", snap->trigger, snap->remark ? "  ! " : "",
+                 snap->remark ? snap->remark : "");
+        break;
+    case 3:
+        if (snap->tid)
+            snprintf(cell->text, sizeof cell->text, "%ld", (long)snap->tid);
+        break;
+    case 4:
+        snprintf(cell->text, sizeof cell->text, "%s", fmt_size(text, snap->bytes));
+        break;
+    case 5:
+        if (d.state == DECODE_DONE)
+            snprintf(cell->text, sizeof cell->text, "%s", ruler_duration(text, d.span_ns,
+                                                                   r->status.recorder == PLAN_STEP));
+        break;
+    default:
+        decode_cell(r, snap, cell);
+    }
+}
+
+/* ---- Hits, newest first ---- */
+
+static size_t hit_count(void *arg)
+{
+    const struct record *r = arg;
+    return r->session ? session_hit_count(r->session) : 0;
+}
+
+static const struct session_hit *hit_at(const struct record *r, size_t row)
+{
+    return session_hit_at(r->session, session_hit_count(r->session) - 1 - row);
+}
+
+static uint64_t hit_identity(void *arg, size_t row)
+{
+    const struct session_hit *h = hit_at(arg, row);
+    return (h->hit.time_ns << 8 ^ (uint64_t)h->hit.tid) | 1;
+}
+
+static void hit_cell(void *arg, size_t row, size_t column, struct list_cell *cell)
+{
+    const struct session_hit *h = hit_at(arg, row);
+    char text[FMT_MAX];
+    switch (column) {
+    case 0:
+        v_record_clock(cell->text, h->unix_ns);
+        break;
+    case 1:
+        snprintf(cell->text, sizeof cell->text, "%s", h->hit.trigger);
+        break;
+    case 2:
+        snprintf(cell->text, sizeof cell->text, "%ld", (long)h->hit.tid);
+        break;
+    case 3:
+        if (h->has_duration)
+            snprintf(cell->text, sizeof cell->text, "%s", fmt_duration(text, h->hit.duration_ns));
+        break;
+    case 4:
+    case 5:
+        snprintf(cell->text, sizeof cell->text, "0x%" PRIx64,
+                 column == 4 ? h->hit.arg1 : h->hit.arg2);
+        break;
+    default:
+        if (h->hit.snapshot)
+            snprintf(cell->text, sizeof cell->text, "%u", h->hit.snapshot);
+        else
+            snprintf(cell->text, sizeof cell->text, "%s", trigger_verdict_text(h->verdict));
+    }
+}
+
+void v_record_new_lists(struct record *r)
+{
+    static const struct list_rows snapshot_rows = {
+        .count = snapshot_count, .identity = snapshot_identity, .cell = snapshot_cell};
+    static const struct list_rows hit_rows = {
+        .count = hit_count, .identity = hit_identity, .cell = hit_cell};
+    r->snapshots = list_new(snapshot_columns, sizeof snapshot_columns / sizeof *snapshot_columns,
+                            &snapshot_rows, r);
+    r->hits = list_new(hit_columns, sizeof hit_columns / sizeof *hit_columns, &hit_rows, r);
+}
+
+const struct session_snapshot *v_record_selected(const struct record *r)
+{
+    size_t row = list_selected(r->snapshots);
+    if (!r->session || row >= session_snapshot_count(r->session))
+        return NULL;
+    return session_snapshot_at(r->session, row);
+}
+
+/* ---- Drawing ---- */
+
+/* The title of the pane that the keys go to carries a pointer. */
+static void title(struct record *r, struct surface *s, struct rect at, enum record_pane pane,
+                  const char *name, const char *right)
+{
+    bar_draw_rule(s, at.row, at.col, at.cols, name, right, r->m->glyphs);
+    if (r->focus == pane)
+        surface_restyle(s, (struct rect){at.row, at.col + 3, 1, (int)strlen(name)},
+                        (struct style){.ink = ROLE_TITLE, .attr = CELL_BOLD | CELL_UNDERLINE});
+}
+
+static struct rect below(struct rect at)
+{
+    return (struct rect){at.row + 1, at.col, at.rows - 1, at.cols};
+}
+
+void v_record_draw_snapshots(struct record *r, struct surface *s, struct rect at)
+{
+    char right[64] = "", n[FMT_MAX], max[FMT_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < snapshot_count(r); i++)
+        count += session_snapshot_at(r->session, i)->number != 0;
+    uint64_t limit = r->session ? session_get_setup(r->session)->when.max_snapshots : 0;
+    if (limit)
+        snprintf(right, sizeof right, "%s of %s", fmt_count(n, count), fmt_count(max, limit));
+    else if (count)
+        snprintf(right, sizeof right, "%s", fmt_count(n, count));
+    title(r, s, at, RECORD_SNAPSHOTS, "Snapshots", right);
+    list_draw(r->snapshots, s, below(at), r->m->glyphs);
+}
+
+void v_record_draw_hits(struct record *r, struct surface *s, struct rect at)
+{
+    char right[96], hits[FMT_MAX], fired[FMT_MAX];
+    snprintf(right, sizeof right, "%s hit%s, %s snapped", fmt_count(hits, r->status.hits),
+             r->status.hits == 1 ? "" : "s",
+             fmt_count(fired, r->status.fired));
+    if (r->focus != RECORD_HITS) /* follows the newest until someone looks at an older one */
+        list_select(r->hits, 0);
+    title(r, s, at, RECORD_HITS, "Hits", r->session ? right : "");
+    list_draw(r->hits, s, below(at), r->m->glyphs);
+}
+
+void v_record_draw_log(struct record *r, struct surface *s, struct rect at)
+{
+    static const uint16_t roles[] = {ROLE_DEFAULT, ROLE_WARN, ROLE_ERROR};
+    size_t n = r->session ? session_log_count(r->session) : 0;
+    size_t rows = at.rows > 1 ? (size_t)(at.rows - 1) : 0;
+    r->log_rows = (int)rows;
+    size_t most = n > rows ? n - rows : 0;
+    if (r->log_up > most)
+        r->log_up = most;
+    title(r, s, at, RECORD_LOG, "Log", r->log_up ? "scrolled back" : "");
+    size_t shown = n < rows ? n : rows;
+    for (size_t i = 0; i < shown; i++) {
+        struct session_line line = session_log_at(r->session, n - shown - r->log_up + i);
+        char clock[16];
+        surface_printf(s, at.row + 1 + (int)i, at.col + 1, at.cols - 1,
+                       (struct style){.ink = (uint16_t)roles[line.level]}, "%s  %s%s",
+                       v_record_clock(clock, line.unix_ns), line.level == SESSION_INFO ? "" : "! ",
+                       line.text);
+    }
+}
+
+bool v_record_has_output(const struct record *r)
+{
+    return r->session && r->setup.argv && target_is_ours(session_target(r->session));
+}
+
+/* The last lines that the program has printed. */
+void v_record_draw_output(struct record *r, struct surface *s, struct rect at)
+{
+    char how[128];
+    struct target *t = session_target(r->session);
+    size_t rows = at.rows > 1 ? (size_t)(at.rows - 1) : 0, len;
+    title(r, s, at, RECORD_OUTPUT, "Output", target_describe(t, how, sizeof how));
+    const char *text = target_last_lines(t, rows, &len);
+    for (size_t i = 0; i < rows && len; i++) {
+        const char *end = memchr(text, '\n', len);
+        size_t line = end ? (size_t)(end - text) : len, shown = line;
+        if (shown && text[shown - 1] == '\r')
+            shown--;
+        surface_text(s, at.row + 1 + (int)i, at.col + 1, at.cols - 1, text, shown,
+                     (struct style){0});
+        text += line + (end ? 1 : 0);
+        len -= line + (end ? 1 : 0);
+    }
+}

@@ -1,0 +1,405 @@
+#include "tui/timeline/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/base/alloc.h"
+#include "core/base/regex.h"
+#include "core/base/vec.h"
+
+#define BLOCK 256
+#define UNKNOWN UINT16_MAX
+
+struct block {
+    uint16_t count;   /* matches in it; UNKNOWN: not looked at yet */
+    uint16_t longest; /* of them, counted from the block's first span */
+};
+
+struct search_row {
+    size_t thread, depth, n;
+    size_t first_block; /* in search.blocks */
+    uint64_t count;     /* matches, complete when the index is */
+};
+
+struct search {
+    struct flame_source *src;
+    char *text;
+    uint8_t *set; /* a bit per function */
+    size_t nfunctions, in_set;
+    VEC(struct search_row) rows;
+    struct block *blocks;
+    size_t nblocks, next_row, next_block; /* the next to be looked at: row, and block in it */
+    uint64_t spans, seen, count;
+};
+
+static struct search *new_search(const struct trace *t, struct flame_source *src, const char *text)
+{
+    struct search *s = xcalloc(1, sizeof *s);
+    s->src = src;
+    s->text = xstrdup(text);
+    s->nfunctions = functions_count(trace_functions(t));
+    s->set = xcalloc(s->nfunctions / 8 + 1, 1);
+    for (size_t i = 0; i < trace_thread_count(t); i++)
+        for (size_t d = 0; d < trace_thread(t, i)->depths; d++) {
+            struct search_row row = {.thread = i, .depth = d, .first_block = s->nblocks};
+            trace_row(t, i, d, &row.n);
+            if (row.n == 0)
+                continue;
+            s->spans += row.n;
+            s->nblocks += (row.n + BLOCK - 1) / BLOCK;
+            vec_push(&s->rows, row);
+        }
+    s->blocks = xcalloc(s->nblocks + 1, sizeof *s->blocks);
+    for (size_t i = 0; i < s->nblocks; i++)
+        s->blocks[i].count = UNKNOWN;
+    return s;
+}
+
+static void add_function(struct search *s, fn_id fn)
+{
+    if (fn >= s->nfunctions || search_has(s, fn))
+        return;
+    s->set[fn / 8] |= (uint8_t)(1u << fn % 8);
+    s->in_set++;
+}
+
+/* Smart case: a capital in the pattern makes case matter. */
+static bool contains(const char *name, const char *pattern, bool with_case)
+{
+    return with_case ? strstr(name, pattern) != NULL : strcasestr(name, pattern) != NULL;
+}
+
+static bool has_capital(const char *s)
+{
+    for (; *s; s++)
+        if (*s >= 'A' && *s <= 'Z')
+            return true;
+    return false;
+}
+
+static void add_by_text(struct search *s, const struct functions *f, const char *pattern)
+{
+    bool with_case = has_capital(pattern), exact = pattern[0] == '=' && pattern[1];
+    for (size_t i = 0; i < s->nfunctions; i++) {
+        const char *name = functions_get(f, (fn_id)i)->name;
+        if (exact ? strcmp(name, pattern + 1) == 0 : contains(name, pattern, with_case))
+            add_function(s, (fn_id)i);
+    }
+}
+
+int search_by_name(struct search **out, const struct trace *t, struct flame_source *src,
+                   const char *pattern, struct err *err)
+{
+    const struct functions *f = trace_functions(t);
+    struct search *s = new_search(t, src, pattern);
+    add_by_text(s, f, pattern);
+    int rc = 0;
+    struct regex *re = NULL;
+    if (s->in_set == 0 && (rc = regex_compile(pattern, true, &re, err)) == 0) {
+        for (size_t i = 0; i < s->nfunctions; i++) {
+            const char *name = functions_get(f, (fn_id)i)->name;
+            if (regex_match(re, name, strlen(name), NULL, NULL))
+                add_function(s, (fn_id)i);
+        }
+        regex_free(re);
+    }
+    if (s->in_set == 0) {
+        search_free(s);
+        return rc ? err_set(err, MTUI_E_NOENT, "no function has \"%s\" in its name", pattern)
+                  : err_set(err, MTUI_E_NOENT, "no function matches \"%s\"", pattern);
+    }
+    *out = s;
+    return 0;
+}
+
+struct search *search_by_function(const struct trace *t, struct flame_source *src, fn_id fn)
+{
+    struct search *s = new_search(t, src, functions_get(trace_functions(t), fn)->name);
+    add_function(s, fn);
+    return s;
+}
+
+void search_free(struct search *s)
+{
+    if (!s)
+        return;
+    free(s->text);
+    free(s->set);
+    vec_free(&s->rows);
+    free(s->blocks);
+    free(s);
+}
+
+const char *search_text(const struct search *s)
+{
+    return s->text;
+}
+
+bool search_has(const struct search *s, fn_id fn)
+{
+    return fn < s->nfunctions && s->set[fn / 8] >> fn % 8 & 1;
+}
+
+size_t search_functions(const struct search *s)
+{
+    return s->in_set;
+}
+
+bool search_complete(const struct search *s)
+{
+    return s->next_row >= s->rows.len;
+}
+
+unsigned search_percent(const struct search *s)
+{
+    return s->spans ? (unsigned)(s->seen * 100 / s->spans) : 100;
+}
+
+static const struct span *spans_of(struct search *s, const struct search_row *row)
+{
+    return flame_source_row(s->src, row->thread, row->depth).spans;
+}
+
+bool search_step(struct search *s, size_t max_spans)
+{
+    for (size_t done = 0; done < max_spans && s->next_row < s->rows.len;) {
+        struct search_row *row = &s->rows.data[s->next_row];
+        const struct span *spans = spans_of(s, row);
+        size_t from = s->next_block * BLOCK, to = from + BLOCK < row->n ? from + BLOCK : row->n;
+        struct block b = {0};
+        uint64_t longest = 0;
+        for (size_t k = from; k < to; k++) {
+            if (!search_has(s, spans[k].fn))
+                continue;
+            uint64_t length = spans[k].end_ns - spans[k].start_ns;
+            if (b.count++ == 0 || length > longest) {
+                longest = length;
+                b.longest = (uint16_t)(k - from);
+            }
+        }
+        s->blocks[row->first_block + s->next_block] = b;
+        row->count += b.count;
+        s->count += b.count;
+        s->seen += to - from;
+        done += to - from;
+        s->next_block++;
+        if (to == row->n) {
+            s->next_row++;
+            s->next_block = 0;
+        }
+    }
+    return search_complete(s);
+}
+
+/* The first match of row[from, to), or to. Blocks known to hold none are passed over. */
+static size_t scan_forward(struct search *s, const struct search_row *row, const struct span *spans,
+                           size_t from, size_t to)
+{
+    while (from < to) {
+        size_t end = (from / BLOCK + 1) * BLOCK;
+        end = end < to ? end : to;
+        if (s->blocks[row->first_block + from / BLOCK].count != 0)
+            for (; from < end; from++)
+                if (search_has(s, spans[from].fn))
+                    return from;
+        from = end;
+    }
+    return to;
+}
+
+/* Behind the last match of row[from, to), or from. */
+static size_t scan_back(struct search *s, const struct search_row *row, const struct span *spans,
+                        size_t from, size_t to)
+{
+    while (to > from) {
+        size_t begin = (to - 1) / BLOCK * BLOCK;
+        begin = begin > from ? begin : from;
+        if (s->blocks[row->first_block + (to - 1) / BLOCK].count != 0)
+            for (; to > begin; to--)
+                if (search_has(s, spans[to - 1].fn))
+                    return to;
+        to = begin;
+    }
+    return from;
+}
+
+/* A place in the order: just before the spans of (time, thread, depth). */
+struct place {
+    uint64_t time_ns;
+    size_t thread, depth;
+};
+
+/* The index in a row of the first span that does not come before the place. */
+static size_t index_at(struct search *s, const struct search_row *row, struct place p)
+{
+    struct flame_row r = flame_source_row(s->src, row->thread, row->depth);
+    bool after = row->thread > p.thread || (row->thread == p.thread && row->depth >= p.depth);
+    size_t k = r.seek(&r, 0, p.time_ns);
+    while (!after && k < r.n && r.spans[k].start_ns == p.time_ns)
+        k++;
+    return k;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Rows of other threads than the one asked for, and, once everything was counted, those without a match. */
+static bool is_left_out(const struct search *s, const struct search_row *row, size_t thread)
+{
+    return (thread != SEARCH_ANY_THREAD && row->thread != thread) ||
+           (row->count == 0 && search_complete(s));
+}
+
+/* The first match at or behind the place: in a near stretch of time, then in ever longer ones, so that
+ * what is found near costs little whatever the size of the trace. `skip` spans of the place's own row
+ * have been seen. */
+static bool find_forward(struct search *s, struct place p, size_t skip_to, size_t thread,
+                         struct selection *out)
+{
+    for (uint64_t from = p.time_ns, reach = 4096;; from = later(from, reach), reach *= 4) {
+        uint64_t horizon = later(from, reach), best_time = horizon;
+        bool found = false, more = false;
+        for (size_t i = 0; i < s->rows.len; i++) {
+            const struct search_row *row = &s->rows.data[i];
+            if (is_left_out(s, row, thread))
+                continue;
+            struct flame_row r = flame_source_row(s->src, row->thread, row->depth);
+            size_t k = from == p.time_ns ? index_at(s, row, p) : r.seek(&r, 0, from);
+            if (row->thread == p.thread && row->depth == p.depth && k < skip_to)
+                k = skip_to;
+            size_t end = best_time == UINT64_MAX ? r.n : r.seek(&r, k, best_time);
+            more |= end < r.n;
+            k = scan_forward(s, row, r.spans, k, end);
+            if (k < end && (!found || r.spans[k].start_ns < best_time)) {
+                found = true;
+                best_time = r.spans[k].start_ns;
+                *out = (struct selection){true, row->thread, row->depth, k};
+            }
+        }
+        if (found || !more)
+            return found;
+    }
+}
+
+static bool find_back(struct search *s, struct place p, size_t thread, struct selection *out)
+{
+    for (uint64_t to = p.time_ns, reach = 4096;; to -= reach < to ? reach : to, reach *= 4) {
+        uint64_t best_time = to > reach ? to - reach : 0;
+        bool found = false, more = false;
+        for (size_t i = 0; i < s->rows.len; i++) {
+            const struct search_row *row = &s->rows.data[i];
+            if (is_left_out(s, row, thread))
+                continue;
+            struct flame_row r = flame_source_row(s->src, row->thread, row->depth);
+            size_t end = to == p.time_ns ? index_at(s, row, p) : r.seek(&r, 0, to);
+            size_t begin = r.seek(&r, 0, best_time);
+            if (begin > end)
+                begin = end;
+            more |= begin > 0;
+            size_t k = scan_back(s, row, r.spans, begin, end);
+            /* Among equal times the last in order wins. */
+            if (k > begin) {
+                found = true;
+                best_time = r.spans[k - 1].start_ns;
+                *out = (struct selection){true, row->thread, row->depth, k - 1};
+            }
+        }
+        if (found || !more)
+            return found;
+    }
+}
+
+bool search_first(struct search *s, uint64_t t_ns, size_t thread, struct selection *out)
+{
+    return find_forward(s, (struct place){t_ns, 0, 0}, 0, thread, out);
+}
+
+/* Empty spans of one row that start together follow each other at once. */
+static bool same_instant(struct search *s, const struct selection *from, int delta,
+                         struct selection *out)
+{
+    struct flame_row r = flame_source_row(s->src, from->thread, from->depth);
+    for (size_t k = from->index; delta < 0 ? k > 0 : k + 1 < r.n;) {
+        k = delta < 0 ? k - 1 : k + 1;
+        if (r.spans[k].start_ns != r.spans[from->index].start_ns)
+            return false;
+        if (search_has(s, r.spans[k].fn)) {
+            *out = (struct selection){true, from->thread, from->depth, k};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool search_next(struct search *s, const struct selection *from, int delta, size_t thread,
+                 struct selection *out)
+{
+    const struct span *span = selection_span(s->src, from);
+    if (!span)
+        return false;
+    if (same_instant(s, from, delta, out))
+        return true;
+    struct place p = {span->start_ns, from->thread, from->depth};
+    if (delta > 0)
+        return find_forward(s, p, from->index + 1, thread, out);
+    return find_back(s, p, thread, out);
+}
+
+bool search_longest(struct search *s, struct selection *out)
+{
+    const struct span *best = NULL;
+    for (size_t i = 0; i < s->rows.len && search_complete(s); i++) {
+        const struct search_row *row = &s->rows.data[i];
+        const struct span *spans = spans_of(s, row);
+        for (size_t b = 0; row->count && b * BLOCK < row->n; b++) {
+            const struct block *block = &s->blocks[row->first_block + b];
+            const struct span *span = &spans[b * BLOCK + block->longest];
+            if (block->count == 0)
+                continue;
+            uint64_t length = span->end_ns - span->start_ns;
+            uint64_t best_length = best ? best->end_ns - best->start_ns : 0;
+            if (!best || length > best_length ||
+                (length == best_length && span->start_ns < best->start_ns)) {
+                best = span;
+                *out = (struct selection){true, row->thread, row->depth,
+                                          b * BLOCK + block->longest};
+            }
+        }
+    }
+    return best != NULL;
+}
+
+uint64_t search_count(const struct search *s)
+{
+    return s->count;
+}
+
+size_t search_rows(const struct search *s)
+{
+    return s->rows.len;
+}
+
+uint64_t search_rank(struct search *s, const struct selection *at, size_t from, size_t to)
+{
+    const struct span *span = selection_span(s->src, at);
+    if (!span)
+        return 0;
+    struct place p = {span->start_ns, at->thread, at->depth};
+    uint64_t rank = 0;
+    for (size_t i = from; i < to && i < s->rows.len; i++) {
+        const struct search_row *row = &s->rows.data[i];
+        if (row->count == 0)
+            continue;
+        size_t end = row->thread == at->thread && row->depth == at->depth ? at->index + 1
+                                                                          : index_at(s, row, p);
+        for (size_t b = 0; b < end / BLOCK; b++)
+            rank += s->blocks[row->first_block + b].count;
+        const struct span *spans = spans_of(s, row);
+        for (size_t k = end / BLOCK * BLOCK; k < end; k++)
+            rank += search_has(s, spans[k].fn);
+    }
+    return rank;
+}

@@ -1,0 +1,58 @@
+/* Calls of chosen functions, found in order of time across all threads.
+ *
+ * A search is a set of functions and an index over the trace: for every 256 spans of a row how many
+ * belong to the set and which of them is longest. The index is built in steps while the search is
+ * already in use; next and previous skip what is known to hold nothing and look at the rest. Once it is
+ * complete, how many there are and which is the k-th costs nothing either.
+ *
+ * Order: start time, then thread, then depth. */
+#ifndef MTUI_TUI_SEARCH_H
+#define MTUI_TUI_SEARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+#include "tui/timeline/selection.h"
+
+struct search;
+
+#define SEARCH_ANY_THREAD SIZE_MAX
+
+/* Functions whose demangled name contains pattern (case matters only when it has a capital); when none
+ * does and pattern is a PCRE2 pattern, those that it matches; "=NAME" means exactly NAME. MTUI_E_NOENT
+ * when no function matches, with PCRE2's sentence if it is no pattern either. t and src must outlive
+ * the search. */
+int search_by_name(struct search **out, const struct trace *t, struct flame_source *src,
+                   const char *pattern, struct err *err);
+struct search *search_by_function(const struct trace *t, struct flame_source *src, fn_id fn);
+void search_free(struct search *s);
+
+/* The text shown between slashes: the pattern, or the function's name. */
+const char *search_text(const struct search *s);
+bool search_has(const struct search *s, fn_id fn);
+size_t search_functions(const struct search *s); /* in the set */
+
+/* Looks at about max_spans more spans; true when the index is complete. */
+bool search_step(struct search *s, size_t max_spans);
+bool search_complete(const struct search *s);
+/* Share of the spans looked at, 0–100. */
+unsigned search_percent(const struct search *s);
+
+/* The first match behind (delta 1) or before (−1) the span `from`, in one thread or any. False when
+ * there is none; *out is left alone. */
+bool search_next(struct search *s, const struct selection *from, int delta, size_t thread,
+                 struct selection *out);
+/* The first match that starts at or after t. */
+bool search_first(struct search *s, uint64_t t_ns, size_t thread, struct selection *out);
+
+/* Once complete: the longest match (first in order among equals), how many there are, and how many come
+ * up to and including the span `at` in the rows [from, to) of search_rows: to be asked for in parts where
+ * there are thousands. */
+bool search_longest(struct search *s, struct selection *out);
+uint64_t search_count(const struct search *s);
+size_t search_rows(const struct search *s);
+uint64_t search_rank(struct search *s, const struct selection *at, size_t from, size_t to);
+
+#endif

@@ -1,0 +1,345 @@
+/* The details pane: the selected span, its function, the range A–B, the search. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/fmt.h"
+#include "tui/ui/bar.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/name.h"
+#include "tui/timeline/timeline.h"
+
+#define DETAIL_ROWS 6 /* the title and five lines */
+
+/* Folds away on low screens. The search has a row of its own while there is one. */
+int tl_detail_rows(const struct timeline *tl, struct rect r)
+{
+    if (!tl->details || r.rows < 21)
+        return 0;
+    return DETAIL_ROWS + (tl->search ? 1 : 0) + tl_source_rows(tl, r.rows);
+}
+
+bool tl_aggregate(struct timeline *tl, struct tl_aggregate *a)
+{
+    const struct span *s = selection_span(tl->src, &tl->sel);
+    if (!s || !tl->pyramid)
+        return false;
+    int col = viewport_col_of(&tl->view, s->start_ns);
+    if (viewport_col_of(&tl->view, s->end_ns) > col + 1)
+        return false;
+    a->from_ns = viewport_time_at(&tl->view, col);
+    a->to_ns = viewport_time_at(&tl->view, col + 1);
+    if (a->to_ns <= a->from_ns)
+        return false;
+    struct pyramid_sum sum =
+        pyramid_range(tl->pyramid, tl->sel.thread, tl->sel.depth, a->from_ns, a->to_ns);
+    if (sum.count < 3)
+        return false;
+    a->count = sum.count;
+    a->busy_ns = sum.busy_ns;
+    a->longest = sum.longest;
+    return true;
+}
+
+struct pane {
+    struct timeline *tl;
+    struct surface *s;
+    struct rect r;
+    int row;
+};
+
+static void put_line(struct pane *p, const char *text, enum role ink)
+{
+    if (p->row < p->r.row + p->r.rows)
+        surface_text(p->s, p->row++, p->r.col + 1, p->r.cols - 1, text, SIZE_MAX,
+                     (struct style){.ink = (uint16_t)ink});
+}
+
+unsigned tl_permille(uint64_t part, uint64_t whole)
+{
+    return whole ? (unsigned)((flame_u128)part * 1000 / whole) : 0;
+}
+
+static const struct function *function_of(const struct timeline *tl, const struct span *s)
+{
+    return functions_get(trace_functions(tl->trace), s->fn);
+}
+
+/* Spans of all rows below the selected one that lie in it. */
+static uint64_t calls_below(struct timeline *tl, const struct span *s)
+{
+    uint64_t n = 0;
+    size_t depths = trace_thread(tl->trace, tl->sel.thread)->depths;
+    for (size_t d = tl->sel.depth + 1; tl->pyramid && d < depths; d++) {
+        uint64_t row = pyramid_range(tl->pyramid, tl->sel.thread, d, s->start_ns, s->end_ns).count;
+        if (row == 0)
+            break;
+        n += row;
+    }
+    return n;
+}
+
+static void draw_times(struct pane *p, const struct span *s)
+{
+    struct timeline *tl = p->tl;
+    char start[FMT_MAX], dur[FMT_MAX], self_text[FMT_MAX], below[FMT_MAX], kids[FMT_MAX], text[512];
+    uint64_t length = s->end_ns - s->start_ns;
+    uint64_t in_children = selection_child_time(tl->src, tl->pyramid, &tl->sel);
+    uint64_t self = length > in_children ? length - in_children : 0;
+    size_t from, to;
+    selection_children(tl->src, &tl->sel, &from, &to);
+    unsigned share = tl_permille(self, length);
+    /* ~ stands before what was not seen but inferred, or seen in samples only. */
+    bool about = s->flags & (SPAN_INFERRED_START | SPAN_INFERRED_END | SPAN_SAMPLED);
+    const char *gap = p->r.cols >= 96 ? "   " : "  ";
+    snprintf(text, sizeof text, "start %s%sdur %s%s%sself %s (%u.%u %%)%schildren %s%scalls below %s",
+             tl_time(tl, start, s->start_ns), gap, about ? "~" : "", tl_duration(tl, dur, length), gap,
+             tl_duration(tl, self_text, self), share / 10, share % 10, gap,
+             fmt_count(kids, to - from), gap, fmt_count(below, calls_below(tl, s)));
+    put_line(p, text, ROLE_DEFAULT);
+}
+
+static size_t append(char *out, size_t size, size_t len, const char *text)
+{
+    size_t n = strlen(text);
+    if (n >= size - len)
+        n = size - len - 1;
+    memcpy(out + len, text, n);
+    out[len + n] = '\0';
+    return len + n;
+}
+
+/* Names from the outside in; when they do not fit, the outermost give way. */
+void tl_stack_text(struct timeline *tl, char *out, size_t size, int cols)
+{
+    struct selection at[64];
+    size_t n = 0;
+    struct selection sel = tl->sel;
+    do
+        at[n++] = sel;
+    while (n < 64 && selection_caller(tl->src, &sel));
+    char name[160];
+    size_t room = (size_t)(cols > 20 ? cols - 12 : 8), used = 0, first = 0;
+    for (; first < n; first++) {
+        name_write(name, sizeof name, function_of(tl, selection_span(tl->src, &at[first]))->name,
+                   NAME_NO_ARGUMENTS);
+        used += strlen(name) + 3;
+        if (used > room && first > 0)
+            break;
+    }
+    size_t len = append(out, size, 0, "stack  ");
+    if (first < n || tl->sel.depth + 1 > n)
+        len = append(out, size, len, "... > ");
+    for (size_t i = first; i-- > 0;) {
+        name_write(name, sizeof name, function_of(tl, selection_span(tl->src, &at[i]))->name,
+                   NAME_NO_ARGUMENTS);
+        bool bracket = i == 0 && name[0] != '['; /* not [[off cpu]] */
+        len = append(out, size, len, bracket ? "[" : "");
+        len = append(out, size, len, name);
+        len = append(out, size, len, bracket ? "]" : i ? " > " : "");
+    }
+}
+
+static void draw_stack(struct pane *p)
+{
+    char text[1024];
+    tl_stack_text(p->tl, text, sizeof text, p->r.cols);
+    put_line(p, text, ROLE_DEFAULT);
+}
+
+/* The selected span's function in the whole trace. */
+static void draw_function(struct pane *p, const struct span *s)
+{
+    struct timeline *tl = p->tl;
+    char n[FMT_MAX], total[FMT_MAX], min[FMT_MAX], p50[FMT_MAX], p99[FMT_MAX];
+    char max[FMT_MAX], text[512];
+    const struct stats *stats = trace_stats_get(tl->stats);
+    const struct function_stats *f = stats ? stats_find(stats, s->fn) : NULL;
+    if (!f) {
+        put_line(p,
+                 trace_stats_busy(tl->stats)  ? "this function: counting..."
+                 : model_is_growing(tl->m) ? "this function: counted when decoding is done"
+                                           : "",
+                 ROLE_DIM);
+        return;
+    }
+    const char *about = stats_estimated(stats) ? "~" : "";
+    fmt_count(n, f->calls);
+    tl_duration(tl, total, f->total_ns);
+    tl_duration(tl, min, f->min_ns);
+    tl_duration(tl, p50, f->p50_ns);
+    tl_duration(tl, p99, f->p99_ns);
+    tl_duration(tl, max, f->max_ns);
+    int len = snprintf(text, sizeof text,
+                       "this function: %s%s calls  total %s  min %s  p50 %s  p99 %s  max %s", about,
+                       n, total, min, p50, p99, max);
+    if (len > p->r.cols - 1)
+        snprintf(text, sizeof text, "all calls: %s%s  total %s  min %s  p50 %s  max %s", about, n,
+                 total, min, p50, max);
+    put_line(p, text, ROLE_DEFAULT);
+}
+
+static bool has_range_line(const struct timeline *tl)
+{
+    return tl->ranging || tl->m->range_end_ns > tl->m->range_start_ns || tl->last_mark >= 0;
+}
+
+/* Notes side by side; on a second line what does not fit, when the line of the range is not needed. */
+static void put_notes(struct pane *p, const char *const *notes, size_t n)
+{
+    char text[512] = "";
+    size_t len = 0;
+    bool may_break = !has_range_line(p->tl);
+    for (size_t i = 0; i < n; i++) {
+        if (len && may_break && len + 2 + strlen(notes[i]) > (size_t)p->r.cols - 2) {
+            put_line(p, text, ROLE_WARN);
+            len = 0;
+            may_break = false;
+        }
+        len = append(text, sizeof text, len, len ? "  " : "");
+        len = append(text, sizeof text, len, notes[i]);
+    }
+    if (len)
+        put_line(p, text, ROLE_WARN);
+}
+
+/* What the picture cannot say by itself. */
+static void draw_notes(struct pane *p, const struct span *s)
+{
+    struct timeline *tl = p->tl;
+    char text[512] = "", d[FMT_MAX], n[FMT_MAX], name[160];
+    struct tl_aggregate a;
+    if (tl_aggregate(tl, &a)) {
+        struct flame_row row = flame_source_row(tl->src, tl->sel.thread, tl->sel.depth);
+        const struct span *longest = &row.spans[a.longest];
+        unsigned busy = tl_permille(a.busy_ns, a.to_ns - a.from_ns);
+        name_write(name, sizeof name, function_of(tl, longest)->name, NAME_NO_ARGUMENTS);
+        snprintf(text, sizeof text, "in this column: %s calls, %u.%u %% busy, longest %s %s; Enter zooms there",
+                 fmt_count(n, a.count), busy / 10, busy % 10, name,
+                 tl_duration(tl, d, longest->end_ns - longest->start_ns));
+        put_line(p, text, ROLE_WARN);
+        return;
+    }
+    char edges[48 + FMT_MAX];
+    const char *notes[6];
+    size_t k = 0;
+    if (s->flags & SPAN_OFF_CPU)
+        notes[k++] = "not running: off the CPU.";
+    if (s->flags & SPAN_SAMPLED) {
+        tl_duration(tl, d, trace_info(tl->trace)->period_ns);
+        snprintf(edges, sizeof edges, "sampled: edges are known to about %s.", d);
+        notes[k++] = edges;
+    }
+    if (s->flags & SPAN_INFERRED_START)
+        notes[k++] = "start inferred: ran before the trace.";
+    if (s->flags & SPAN_INFERRED_END)
+        notes[k++] = "end inferred: ran on after it.";
+    if (s->flags & SPAN_GAP_END)
+        notes[k++] = "ended by a gap.";
+    if (s->flags & SPAN_TAIL_CALL)
+        notes[k++] = "tail call.";
+    put_notes(p, notes, k);
+}
+
+/* Totals of the selected thread in the range, or the way from the last mark. */
+static void draw_range(struct pane *p)
+{
+    struct timeline *tl = p->tl;
+    uint64_t from = tl->m->range_start_ns, to = tl->m->range_end_ns, spans = 0;
+    char a[FMT_MAX], b[FMT_MAX], d[FMT_MAX], n[FMT_MAX], text[512];
+    if (tl->ranging) {
+        from = tl->range_from_ns < tl->cursor_ns ? tl->range_from_ns : tl->cursor_ns;
+        to = tl->range_from_ns < tl->cursor_ns ? tl->cursor_ns : tl->range_from_ns;
+    }
+    if (to <= from && !tl->ranging) {
+        if (tl->last_mark < 0)
+            return;
+        uint64_t mark = tl->marks[tl->last_mark];
+        bool before = tl->cursor_ns < mark;
+        snprintf(text, sizeof text, "mark %c  %s   cursor %s%s", 'a' + tl->last_mark,
+                 tl_time(tl, a, mark), before ? "-" : "+",
+                 tl_duration(tl, d, before ? mark - tl->cursor_ns : tl->cursor_ns - mark));
+        put_line(p, text, ROLE_DEFAULT);
+        return;
+    }
+    uint64_t busy = 0;
+    size_t depths = trace_thread(tl->trace, tl->sel.thread)->depths;
+    for (size_t depth = 0; tl->pyramid && depth < depths; depth++) {
+        struct pyramid_sum sum = pyramid_range(tl->pyramid, tl->sel.thread, depth, from, to);
+        spans += sum.count;
+        busy = depth == 0 ? sum.busy_ns : busy;
+    }
+    const struct tl_thread *th = &tl->threads[tl->sel.thread];
+    size_t gaps = 0;
+    for (int hard = 0; hard < 2; hard++) {
+        const struct flame_gaps *g = hard ? &th->hard : &th->soft;
+        for (size_t i = 0; i < g->n && g->gaps[i]->start_ns < to; i++)
+            gaps += g->gaps[i]->end_ns > from;
+    }
+    unsigned share = tl_permille(busy, to - from);
+    snprintf(text, sizeof text,
+             "A-B    A %s  B %s  delta %s   thread %d: %s spans  in calls %u.%u %%  gaps %zu",
+             tl_time(tl, a, from), tl_time(tl, b, to), tl_duration(tl, d, to - from),
+             (int)trace_thread(tl->trace, tl->sel.thread)->tid, fmt_count(n, spans), share / 10,
+             share % 10, gaps);
+    put_line(p, text, ROLE_DEFAULT);
+}
+
+static void draw_search(struct timeline *tl, struct surface *s, int row, struct rect r)
+{
+    char title[256], right[160], k[FMT_MAX], n[FMT_MAX];
+    uint64_t rank;
+    snprintf(title, sizeof title, "Search /%.200s/", search_text(tl->search));
+    const struct span *here = selection_span(tl->src, &tl->sel);
+    if (!search_complete(tl->search))
+        snprintf(right, sizeof right, "counting %u %%", search_percent(tl->search));
+    else if (here && search_has(tl->search, here->fn) && tl_match_rank(tl, &rank))
+        snprintf(right, sizeof right, "match %s of %s", fmt_count(k, rank),
+                 fmt_count(n, search_count(tl->search)));
+    else
+        snprintf(right, sizeof right, "%s matches", fmt_count(n, search_count(tl->search)));
+    bar_draw_rule(s, row, r.col, r.cols, title, right, tl->m->glyphs);
+}
+
+void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
+{
+    const struct span *span = selection_span(tl->src, &tl->sel);
+    int source_rows = tl_source_rows(tl, tl->at.body);
+    if (source_rows > 0)
+        tl_draw_source(tl, s, (struct rect){r.row + r.rows - source_rows, r.col, source_rows, r.cols});
+    r.rows -= source_rows;
+    struct pane p = {.tl = tl, .s = s, .r = r, .row = r.row + 1};
+    char title[512], right[300], name[256];
+    if (tl->search) {
+        draw_search(tl, s, r.row + r.rows - 1, r);
+        p.r.rows--;
+    }
+    if (tl->inside) {
+        tl_merged_detail(tl, s, p.r);
+        return;
+    }
+    if (!span) {
+        bar_draw_rule(s, r.row, r.col, r.cols, "nothing selected", "", tl->m->glyphs);
+        return;
+    }
+    const struct function *f = function_of(tl, span);
+    const char *module = strrchr(f->module, '/');
+    name_fit(name, sizeof name, f->name, (size_t)(r.cols > 50 ? r.cols - 40 : 10));
+    snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : f->module);
+    const struct source_answer *source = tl_source(tl);
+    const struct source_text *place = source ? &source->function : NULL;
+    const char *file = place && place->path ? strrchr(place->path, '/') : NULL;
+    file = file ? file + 1 : place ? place->path : NULL;
+    int cpu = trace_cpu_at(tl->trace, tl->sel.thread, span->start_ns);
+    size_t len = 0;
+    if (file && f->kind != FN_PSEUDO)
+        len += (size_t)snprintf(right, sizeof right, "%.200s:%d   ", file, place->line);
+    if (cpu >= 0)
+        len += (size_t)snprintf(right + len, sizeof right - len, "cpu %d   ", cpu);
+    snprintf(right + len, sizeof right - len, "depth %zu", tl->sel.depth);
+    bar_draw_rule(s, r.row, r.col, r.cols, title, right, tl->m->glyphs);
+    draw_times(&p, span);
+    draw_stack(&p);
+    draw_function(&p, span);
+    draw_notes(&p, span);
+    draw_range(&p);
+}

@@ -1,0 +1,147 @@
+/* What the merged flame graph shows: stacks, where a timeline shows calls. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/fmt.h"
+#include "tui/ui/bar.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/name.h"
+#include "tui/timeline/timeline_merged.h"
+#include "tui/timeline/v_timeline.h"
+
+static void put_centered(struct surface *s, struct rect r, int row, const char *text, enum role ink)
+{
+    int len = (int)strlen(text);
+    if (row >= r.row && row < r.row + r.rows)
+        surface_text(s, row, len < r.cols ? r.col + (r.cols - len) / 2 : r.col, r.cols, text, SIZE_MAX,
+                     (struct style){.ink = (uint16_t)ink});
+}
+
+static void draw_progress(struct tl_merged *g, struct surface *s, struct rect r)
+{
+    char text[100];
+    uint64_t done = atomic_load_explicit(&g->done, memory_order_relaxed);
+    unsigned percent = tl_permille(done < g->spans ? done : g->spans, g->spans) / 10;
+    snprintf(text, sizeof text, "merging the calls of equal stacks  %u %%", percent);
+    put_centered(s, r, r.row + r.rows / 2, text, ROLE_DEFAULT);
+    put_centered(s, r, r.row + r.rows / 2 + 1, "^C stops", ROLE_DIM);
+    model_redraw(g->m);
+}
+
+void tl_merged_draw(struct timeline *tl, struct surface *s, struct rect r)
+{
+    struct tl_merged *g = tl->merged;
+    if (g->busy)
+        draw_progress(g, s, r);
+    else if (!g->tl->trace || trace_thread_count(g->tl->trace) == 0)
+        put_centered(s, r, r.row + r.rows / 2, "No calls in here.", ROLE_DIM);
+    else
+        view_timeline.draw(g->tl, s, r);
+}
+
+/* "all threads" or "4713 worker-0". */
+static void scope_text(const struct tl_merged *g, char *out, size_t size)
+{
+    if (g->scope.thread < 0) {
+        snprintf(out, size, "all threads");
+        return;
+    }
+    const struct trace_thread *th = trace_thread(g->of->m->trace, (size_t)g->scope.thread);
+    snprintf(out, size, "%d %s", (int)th->tid, th->comm);
+}
+
+void tl_merged_header(const struct timeline *tl, char *out, size_t size)
+{
+    const struct tl_merged *g = tl->inside;
+    char scope[100], stacks[FMT_MAX], total[FMT_MAX];
+    const struct trace_thread *th = trace_thread(tl->trace, 0);
+    scope_text(g, scope, sizeof scope);
+    snprintf(out, size, "merged: %s   %s   %s stacks   %s in all%s%s", scope,
+             g->scope.to_ns ? "range A-B" : "whole trace", fmt_count(stacks, th->spans),
+             tl_duration(tl, total, th->last_ns - th->first_ns), g->scope.fold ? "   recursion folded" : "",
+             tl->threads[0].collapsed ? "   (collapsed)" : "");
+}
+
+void tl_merged_status(struct timeline *tl, char *out, size_t size)
+{
+    struct tl_merged *g = tl->merged;
+    char a[FMT_MAX], b[FMT_MAX];
+    if (g->busy || !g->tl->trace)
+        return;
+    const struct timeline *in = g->tl;
+    const uint64_t all = in->view.last_ns - in->view.first_ns, across = viewport_length_ns(&in->view);
+    unsigned share = tl_permille(across < all ? across : all, all);
+    snprintf(out, size, "%s across (%u.%u %%)   %s/col   by width, not time   F: back",
+             tl_duration(in, a, across), share / 10, share % 10,
+             tl_duration(in, b, viewport_col_ns(&in->view)));
+}
+
+void tl_merged_state(struct timeline *tl, char *out, size_t size)
+{
+    struct tl_merged *g = tl->merged;
+    const char *range = g->scope.to_ns ? "  A-B" : "";
+    snprintf(out, size, "%smerged  %s%s", trace_info(tl->trace)->sampled ? "SAMPLED " : "",
+             tl->m->trace_label, range);
+}
+
+/* ---- Details ---- */
+
+static void put(struct surface *s, struct rect *r, const char *text, enum role ink)
+{
+    if (r->rows-- > 0)
+        surface_text(s, r->row++, r->col + 1, r->cols - 1, text, SIZE_MAX,
+                     (struct style){.ink = (uint16_t)ink});
+}
+
+static void put_figures(struct timeline *tl, struct surface *s, struct rect *r,
+                        const struct merged_node *n)
+{
+    char total[FMT_MAX], self[FMT_MAX], calls[FMT_MAX], mean[FMT_MAX], text[400];
+    const struct trace_thread *th = trace_thread(tl->trace, 0);
+    unsigned of_all = tl_permille(n->total_ns, th->last_ns - th->first_ns);
+    unsigned of_total = tl_permille(n->self_ns, n->total_ns);
+    const char *about = trace_info(tl->trace)->sampled ? "~" : "", *between = r->cols >= 96 ? "   " : "  ";
+    snprintf(text, sizeof text,
+             "total %s%s (%u.%u %% of all)%sself %s%s (%u.%u %%)%s%s%s calls%s%s%s each", about,
+             tl_duration(tl, total, n->total_ns), of_all / 10, of_all % 10, between, about,
+             tl_duration(tl, self, n->self_ns), of_total / 10, of_total % 10, between, about,
+             fmt_count(calls, n->calls), between, about, tl_duration(tl, mean, n->total_ns / n->calls));
+    put(s, r, text, ROLE_DEFAULT);
+}
+
+static void put_longest(struct timeline *tl, struct surface *s, struct rect *r,
+                        const struct merged_node *n)
+{
+    const struct tl_merged *g = tl->inside;
+    char d[FMT_MAX], at[FMT_MAX], text[300];
+    const struct trace *t = g->of->m->trace;
+    snprintf(text, sizeof text, "longest call %s at %s, tid %d: F goes there",
+             tl_duration(tl, d, n->longest->end_ns - n->longest->start_ns),
+             tl_duration(tl, at, n->longest->start_ns - trace_info(t)->first_ns),
+             (int)trace_thread(t, n->thread)->tid);
+    put(s, r, text, ROLE_DEFAULT);
+}
+
+void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r)
+{
+    const struct span *span = selection_span(tl->src, &tl->sel);
+    char title[512], right[40], name[256], text[1024];
+    if (!span) {
+        bar_draw_rule(s, r.row, r.col, r.cols, "nothing selected", "", tl->m->glyphs);
+        return;
+    }
+    const struct merged_node node = merged_node(tl->inside->merged, tl->sel.depth, tl->sel.index);
+    const struct function *f = functions_get(trace_functions(tl->trace), span->fn);
+    const char *module = strrchr(f->module, '/');
+    name_fit(name, sizeof name, f->name, (size_t)(r.cols > 50 ? r.cols - 40 : 10));
+    snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : f->module);
+    snprintf(right, sizeof right, "depth %zu", tl->sel.depth);
+    bar_draw_rule(s, r.row, r.col, r.cols, title, right, tl->m->glyphs);
+    r.row++;
+    r.rows--;
+    put_figures(tl, s, &r, &node);
+    tl_stack_text(tl, text, sizeof text, r.cols);
+    put(s, &r, text, ROLE_DEFAULT);
+    put_longest(tl, s, &r, &node);
+    put(s, &r, "Gaps are left out; the order is by width, not by time.  t: thread  r: recursion", ROLE_DIM);
+}

@@ -1,0 +1,335 @@
+#include "tui/ui/model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/fmt.h"
+#include "core/base/utf8.h"
+
+struct model *model_new(struct loop *loop, struct settings *settings)
+{
+    struct model *m = xcalloc(1, sizeof *m);
+    m->loop = loop;
+    m->settings = settings;
+    m->dirty = true;
+    return m;
+}
+
+static struct model *outermost(struct model *m)
+{
+    while (m->outer)
+        m = m->outer;
+    return m;
+}
+
+/* Puts a copy of text (or NULL) into a string field. */
+static void set_string(char **field, const char *text)
+{
+    char *copy = text ? xstrdup(text) : NULL;
+    free(*field);
+    *field = copy;
+}
+
+void model_free(struct model *m)
+{
+    if (!m)
+        return;
+    if (m->trace_release)
+        m->trace_release(m->trace_release_arg);
+    for (size_t i = 0; i < m->triggers.len; i++)
+        free(m->triggers.data[i]);
+    vec_free(&m->triggers);
+    vec_free(&m->more_targets);
+    free(m->want.screen);
+    free(m->want.question);
+    free(m->want.prompt);
+    free(m->want.prompt_initial);
+    free(m->want.edit_path);
+    free(m->want.copy);
+    free(m);
+}
+
+void model_changed(struct model *m, enum model_change what)
+{
+    m->dirty = true;
+    if (m->on_change)
+        m->on_change(m->on_change_arg, what);
+}
+
+void model_redraw(struct model *m)
+{
+    outermost(m)->dirty = true;
+}
+
+static struct model_target target_of(pid_t pid, uint64_t start_time, const char *comm)
+{
+    struct model_target t = {.pid = pid, .start_time = pid ? start_time : 0};
+    snprintf(t.comm, sizeof t.comm, "%s", pid && comm ? comm : "");
+    return t;
+}
+
+void model_set_target(struct model *m, pid_t pid, uint64_t start_time, const char *comm)
+{
+    m->target = target_of(pid, start_time, comm);
+    m->more_targets.len = 0;
+    model_changed(m, MODEL_TARGET);
+}
+
+void model_add_target(struct model *m, pid_t pid, uint64_t start_time, const char *comm)
+{
+    vec_push(&m->more_targets, target_of(pid, start_time, comm));
+    model_changed(m, MODEL_TARGET);
+}
+
+static size_t find_trigger(const struct model *m, const char *spec)
+{
+    size_t i = 0;
+    while (i < m->triggers.len && strcmp(m->triggers.data[i], spec) != 0)
+        i++;
+    return i;
+}
+
+size_t model_add_trigger(struct model *m, const char *spec)
+{
+    size_t i = find_trigger(m, spec);
+    if (i == m->triggers.len) {
+        vec_push(&m->triggers, xstrdup(spec));
+        model_changed(m, MODEL_TRIGGERS);
+    }
+    return i;
+}
+
+bool model_remove_trigger(struct model *m, const char *spec)
+{
+    size_t i = find_trigger(m, spec);
+    if (i == m->triggers.len)
+        return false;
+    free(m->triggers.data[i]);
+    vec_remove(&m->triggers, i);
+    model_changed(m, MODEL_TRIGGERS);
+    return true;
+}
+
+bool model_has_trigger(const struct model *m, const char *spec)
+{
+    return find_trigger(m, spec) < m->triggers.len;
+}
+
+void model_clear_triggers(struct model *m)
+{
+    for (size_t i = 0; i < m->triggers.len; i++)
+        free(m->triggers.data[i]);
+    m->triggers.len = 0;
+    model_changed(m, MODEL_TRIGGERS);
+}
+
+void model_set_session(struct model *m, struct session *session, bool recording)
+{
+    m->session = session;
+    m->recording = recording;
+    model_changed(m, MODEL_SESSION);
+}
+
+void model_set_trace(struct model *m, const struct trace *trace, const char *label,
+                     void (*release)(void *arg), void *release_arg)
+{
+    model_set_indexed_trace(m, trace, NULL, label, release, release_arg);
+}
+
+/* Another trace object; the old one lives until every view has been told. */
+static void replace_trace(struct model *m, const struct trace *trace, const struct pyramid *pyramid,
+                          void (*release)(void *arg), void *release_arg, enum model_change what)
+{
+    void (*old_release)(void *arg) = m->trace_release;
+    void *old_arg = m->trace_release_arg;
+    m->trace = trace;
+    m->pyramid = pyramid;
+    m->trace_release = release;
+    m->trace_release_arg = release_arg;
+    model_changed(m, what);
+    if (old_release)
+        old_release(old_arg);
+}
+
+void model_set_indexed_trace(struct model *m, const struct trace *trace,
+                             const struct pyramid *pyramid, const char *label,
+                             void (*release)(void *arg), void *release_arg)
+{
+    snprintf(m->trace_label, sizeof m->trace_label, "%s", label ? label : "");
+    m->cursor_ns = m->range_start_ns = m->range_end_ns = 0;
+    m->cursor_tid = 0;
+    m->subject.valid = false;
+    replace_trace(m, trace, pyramid, release, release_arg, MODEL_TRACE);
+}
+
+void model_grow_trace(struct model *m, const struct trace *trace, const struct pyramid *pyramid,
+                      void (*release)(void *arg), void *release_arg)
+{
+    replace_trace(m, trace, pyramid, release, release_arg, MODEL_TRACE_GREW);
+}
+
+void model_set_loading(struct model *m, const struct model_loading *loading)
+{
+    m->loading = *loading;
+    m->dirty = true;
+}
+
+bool model_is_growing(const struct model *m)
+{
+    return m->trace && m->loading.active && m->loading.part;
+}
+
+void model_loading_text(const struct model *m, char *out, size_t size)
+{
+    const struct model_loading *l = &m->loading;
+    char n[FMT_MAX], spans[FMT_MAX + 16] = "", percent[16] = "";
+    if (size)
+        out[0] = '\0';
+    if (!l->active)
+        return;
+    if (l->spans)
+        snprintf(spans, sizeof spans, ", %s spans", fmt_count(n, l->spans));
+    if (l->percent || l->spans)
+        snprintf(percent, sizeof percent, ": %u %%", l->percent);
+    snprintf(out, size, "%s %s%s%s%s", l->stopping ? "stopping" : "decoding", l->what, percent, spans,
+             l->stopping || !l->cancel ? ""
+             : model_is_growing(m)     ? ", ^C keeps them"
+                                       : ", ^C stops");
+}
+
+bool model_stop_loading(struct model *m)
+{
+    struct model_loading *l = &m->loading;
+    if (!l->active || !l->cancel)
+        return false;
+    l->stopping = true;
+    m->dirty = true;
+    l->cancel(l->cancel_arg);
+    return true;
+}
+
+void model_set_cursor_call(struct model *m, pid_t tid, uint64_t time_ns, size_t depth)
+{
+    if (m->cursor_tid == tid && m->cursor_ns == time_ns && m->cursor_depth == depth)
+        return;
+    m->cursor_tid = tid;
+    m->cursor_ns = time_ns;
+    m->cursor_depth = depth;
+    model_changed(m, MODEL_CURSOR);
+}
+
+void model_set_cursor(struct model *m, pid_t tid, uint64_t time_ns)
+{
+    model_set_cursor_call(m, tid, time_ns, SIZE_MAX);
+}
+
+void model_set_range(struct model *m, uint64_t start_ns, uint64_t end_ns)
+{
+    if (m->range_start_ns == start_ns && m->range_end_ns == end_ns)
+        return;
+    m->range_start_ns = start_ns;
+    m->range_end_ns = end_ns;
+    model_changed(m, MODEL_CURSOR);
+}
+
+void model_name_subject(struct model *m, struct model_subject subject)
+{
+    if (!m->subject.valid)
+        m->subject = subject;
+}
+
+bool model_take_subject(struct model *m, struct model_subject *subject)
+{
+    *subject = m->subject;
+    m->subject.valid = false;
+    return subject->valid;
+}
+
+__attribute__((format(printf, 3, 0))) static void say(struct model *m, enum model_severity severity,
+                                                      const char *fmt, va_list ap)
+{
+    char raw[sizeof m->say];
+    m = outermost(m);
+    vsnprintf(raw, sizeof raw, fmt, ap);
+    utf8_escape(m->say, sizeof m->say, raw, strlen(raw));
+    m->say_severity = severity;
+    m->dirty = true;
+}
+
+void model_say(struct model *m, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say(m, SAY_INFO, fmt, ap);
+    va_end(ap);
+}
+
+void model_warn(struct model *m, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say(m, SAY_WARN, fmt, ap);
+    va_end(ap);
+}
+
+void model_error(struct model *m, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say(m, SAY_ERROR, fmt, ap);
+    va_end(ap);
+}
+
+void model_go(struct model *m, const char *screen)
+{
+    m = outermost(m);
+    set_string(&m->want.screen, screen);
+    m->dirty = true;
+}
+
+void model_ask(struct model *m, const char *question, model_answer_fn *answer, void *arg)
+{
+    m = outermost(m);
+    struct model_requests *w = &m->want;
+    if (w->question && w->answer)
+        w->answer(w->answer_arg, false);
+    set_string(&w->question, question);
+    w->answer = answer;
+    w->answer_arg = arg;
+    m->dirty = true;
+}
+
+void model_prompt(struct model *m, const char *label, const char *initial, model_line_fn *line,
+                  void *arg)
+{
+    m = outermost(m);
+    struct model_requests *w = &m->want;
+    if (w->prompt && w->line)
+        w->line(w->line_arg, NULL);
+    set_string(&w->prompt, label);
+    set_string(&w->prompt_initial, initial ? initial : "");
+    w->line = line;
+    w->line_arg = arg;
+    m->dirty = true;
+}
+
+void model_edit_source(struct model *m, const char *path, int line)
+{
+    m = outermost(m);
+    set_string(&m->want.edit_path, path);
+    m->want.edit_line = line;
+}
+
+void model_copy(struct model *m, const char *text)
+{
+    m = outermost(m);
+    set_string(&m->want.copy, text);
+}
+
+void model_quit(struct model *m)
+{
+    m->want.quit = true;
+}
