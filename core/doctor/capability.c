@@ -151,7 +151,7 @@ static void find_paranoid(const struct capability_paths *paths, struct capabilit
                        "sysctl kernel.perf_event_paranoid=1");
     else if (v == 2)
         capability_say(line, true, value, "own processes, user code only: no kernel, no uprobes",
-                       "sysctl kernel.perf_event_paranoid=1 (kernel code), CAP_PERFMON (uprobes)");
+                       "sysctl kernel.perf_event_paranoid=1 (kernel code), root or CAP_SYS_ADMIN (uprobes)");
     else
         capability_say(line, true, value, "own processes, kernel code included", "");
 }

@@ -163,7 +163,9 @@ void capability_try_uprobe(struct capabilities *out)
         capability_say(line, true, "work", "", "");
     else
         capability_say(line, false, "do not work", err.text,
-                       err.code == MTUI_E_PERM ? "sudo mtui, or setcap cap_perfmon+ep on it" : "");
+                       err.code == MTUI_E_PERM
+                           ? "sudo mtui, or setcap cap_sys_admin+ep on it (cap_perfmon does for some kernels)"
+                           : "");
 }
 
 /* ---- ptrace ---- */

@@ -2,6 +2,8 @@
 
 #include <asm/perf_regs.h>
 #include <errno.h>
+#include <linux/capability.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -106,10 +108,78 @@ bool perf_record_id_parse(const struct perf_event_header *h, struct perf_record_
     return true;
 }
 
+/* ---- Refusals ---- */
+
+/* What decides about perf_event_open, of this process; -1: not known. */
+struct standing {
+    long paranoid;
+    bool perfmon;      /* CAP_PERFMON or CAP_SYS_ADMIN are in effect */
+    bool admin;        /* CAP_SYS_ADMIN is */
+    bool other_users;  /* CAP_SYS_PTRACE is */
+    long seccomp;      /* 2: a filter is in force (proc_pid_status(5)) */
+};
+
+static struct standing read_standing(const char *proc_root)
+{
+    struct standing st = {.paranoid = -1, .seccomp = -1};
+    char path[512], line[256];
+    unsigned long long caps = 0;
+    (void)snprintf(path, sizeof path, "%s/sys/kernel/perf_event_paranoid", proc_root);
+    if (read_long(path, &st.paranoid) != 0)
+        st.paranoid = -1;
+    (void)snprintf(path, sizeof path, "%s/self/status", proc_root);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        (void)sscanf(line, "CapEff: %llx", &caps);
+        (void)sscanf(line, "Seccomp: %ld", &st.seccomp);
+    }
+    if (f)
+        (void)fclose(f);
+    st.admin = caps >> CAP_SYS_ADMIN & 1;
+    st.perfmon = st.admin || caps >> CAP_PERFMON & 1;
+    st.other_users = caps >> CAP_SYS_PTRACE & 1;
+    return st;
+}
+
+/* The one that stands in the way: the level for those without the capability, else what can refuse those
+ * that have it. */
+static int explain_refusal(struct err *err, int errno_value, const char *proc_root, const char *what)
+{
+    struct standing st = read_standing(proc_root);
+    const char *why = strerror(errno_value);
+    if (!st.perfmon && st.paranoid >= 3)
+        return err_set(err, MTUI_E_PERM,
+                       "%s: the kernel refuses (%s): perf_event_paranoid is %ld, which forbids perf events to "
+                       "ordinary users; sysctl kernel.perf_event_paranoid=1, or run as root or with CAP_PERFMON",
+                       what, why, st.paranoid);
+    if (!st.perfmon && st.seccomp == 2)
+        return err_set(err, MTUI_E_PERM,
+                       "%s: the kernel refuses (%s): this process has no CAP_PERFMON in effect, and a seccomp filter "
+                       "is in force (containers: allow perf_event_open and add CAP_PERFMON)",
+                       what, why);
+    if (!st.perfmon)
+        return err_set(err, MTUI_E_PERM,
+                       "%s: the kernel refuses (%s): this process has no CAP_PERFMON in effect (perf_event_paranoid is "
+                       "%ld); run as root or with CAP_PERFMON, and CAP_SYS_PTRACE for other users' processes",
+                       what, why, st.paranoid);
+    if (st.seccomp == 2)
+        return err_set(err, MTUI_E_PERM,
+                       "%s: refused (%s) although CAP_PERFMON is in effect: a seccomp filter is in force; allow "
+                       "perf_event_open in the container's profile",
+                       what, why);
+    if (!st.admin || !st.other_users)
+        return err_set(err, MTUI_E_PERM,
+                       "%s: refused (%s) although CAP_PERFMON is in effect: some kernels want CAP_SYS_ADMIN for uprobes, "
+                       "and other users' processes need CAP_SYS_PTRACE",
+                       what, why);
+    return err_set(err, MTUI_E_PERM,
+                   "%s: refused (%s) although the capabilities are in effect: a security module (SELinux, lockdown) "
+                   "stands in the way",
+                   what, why);
+}
+
 int perf_event_explain(struct err *err, int errno_value, const char *proc_root, const char *what)
 {
-    char path[512];
-    long level = 0;
     switch (errno_value) {
     case ESRCH:
         return err_set(err, MTUI_E_GONE, "%s: the thread has ended", what);
@@ -131,17 +201,7 @@ int perf_event_explain(struct err *err, int errno_value, const char *proc_root, 
                        what);
     case EPERM:
     case EACCES:
-        (void)snprintf(path, sizeof path, "%s/sys/kernel/perf_event_paranoid",
-                       proc_root ? proc_root : "/proc");
-        if (read_long(path, &level) != 0)
-            return err_set(err, MTUI_E_PERM,
-                           "%s: the kernel refuses (%s); run as root or with CAP_PERFMON", what,
-                           strerror(errno_value));
-        return err_set(err, MTUI_E_PERM,
-                       "%s: the kernel refuses (%s, perf_event_paranoid is %ld); run as root or "
-                       "with CAP_PERFMON and CAP_SYS_PTRACE; with these, a seccomp filter or a "
-                       "security module refuses",
-                       what, strerror(errno_value), level);
+        return explain_refusal(err, errno_value, proc_root ? proc_root : "/proc", what);
     case ENOTSUPP_KERNEL:
         return err_set(err, MTUI_E_NOTSUP,
                        "%s: the kernel cannot put a uprobe on the instruction there (one with a "
