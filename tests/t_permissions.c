@@ -19,10 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/capability.h"
-#include "core/hwbreak.h"
-#include "core/perf_event.h"
-#include "core/uprobe.h"
+#include "core/doctor/capability.h"
+#include "core/trigger/hwbreak.h"
+#include "core/machine/perf_event.h"
+#include "core/trigger/uprobe.h"
 #include "tests/lib_program.h"
 
 /* ---- Made up ---- */

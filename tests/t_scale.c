@@ -21,17 +21,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/dwarf_line.h"
-#include "core/elf_file.h"
-#include "decode/open.h"
-#include "decode/perf_text.h"
+#include "core/symbols/dwarf_line.h"
+#include "core/symbols/elf_file.h"
+#include "decode/open/open.h"
+#include "decode/text/perf_text.h"
 #include "tests/lib_gentrace.h"
 #include "tests/lib_perf.h"
 #include "tests/lib_perfwriter.h"
-#include "tui/glyph.h"
-#include "tui/model.h"
-#include "tui/timeline.h"
-#include "tui/v_timeline.h"
+#include "tui/term/glyph.h"
+#include "tui/ui/model.h"
+#include "tui/timeline/timeline.h"
+#include "tui/timeline/v_timeline.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOWER 20 /* what the sanitizers cost at most */
