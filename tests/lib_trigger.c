@@ -15,7 +15,10 @@ static void on_hit(void *arg, const struct trigger_hit *hit)
 {
     struct seen *s = arg;
     s->hits++;
-    s->fired += hit->verdict == TRIGGER_FIRE;
+    s->running += hit->still_running;
+    s->known += hit->verdict == TRIGGER_KNOWN;
+    if (hit->verdict == TRIGGER_FIRE && s->fired++ == 0)
+        s->first = *hit;
     s->with_duration += hit->has_duration;
     if (hit->has_duration && hit->duration_ns > s->longest_ns)
         s->longest_ns = hit->duration_ns;

@@ -12,6 +12,8 @@ struct seen {
     struct trigger_set *set;
     uint64_t hits, fired, with_duration, messages;
     uint64_t longest_ns;
+    uint64_t running, known;  /* calls that had not returned, and their returns */
+    struct trigger_hit first; /* that fired */
     struct trigger_hit last;
     char message[4096]; /* all of them, a line each */
 };

@@ -143,8 +143,8 @@ static void counts_calls_and_registers(void **state)
         settle(&s);
         assert_int_equal(s.hits, 100);
         assert_int_equal(s.unordered, 0);
-        assert_int_equal(s.last.arg1, 99);
-        assert_int_equal(s.last.arg2, 100);
+        assert_int_equal(s.last.arg[0], 99);
+        assert_int_equal(s.last.arg[1], 100);
         assert_int_equal(s.last.ip, v.traced);
         assert_int_equal(s.last.pid, v.pid);
         assert_int_equal(s.last.tid, v.pid);

@@ -141,7 +141,7 @@ static void field_B4_nth_hit_hold_off_not_before(void **state)
 
 static void enter(struct call_match *m, pid_t tid, uint64_t sp, uint64_t time_ns)
 {
-    struct call_open c = {.sp = sp, .time_ns = time_ns, .arg1 = time_ns * 2};
+    struct call_open c = {.sp = sp, .time_ns = time_ns, .arg = {time_ns * 2}};
     call_match_enter(m, tid, 0, &c);
 }
 
@@ -161,7 +161,7 @@ static void calls_nest(void **state)
     assert_int_equal(c.time_ns, 1);
     assert_true(call_match_leave(m, 1, 0, 0x8e00, &c));
     assert_int_equal(c.time_ns, 4);
-    assert_int_equal(c.arg1, 8);
+    assert_int_equal(c.arg[0], 8);
     assert_true(call_match_leave(m, 1, 0, 0x8f00, &c));
     assert_int_equal(c.time_ns, 2);
     assert_true(call_match_leave(m, 2, 0, 0x8f00, &c));
@@ -207,27 +207,94 @@ static void calls_nest(void **state)
     call_match_free(m);
 }
 
+static void conditions_on_registers(void **state)
+{
+    (void)state;
+    const uint64_t big = 0xffffffffffffffff;
+    static const struct {
+        const char *text;
+        uint64_t value;
+        bool holds;
+    } cases[] = {
+        {"arg1 > 4096", 4097, true},
+        {"arg1 > 4096", 4096, false},
+        {"arg1>4096", 4097, true},
+        {"arg1 < 0", (uint64_t)-1, true}, /* decimal: signed */
+        {"arg1 > 0x1000", (uint64_t)-1, true}, /* hexadecimal: unsigned */
+        {"arg1 == -1", (uint64_t)-1, true},
+        {"arg1 < 0", 0x00000000ffffffff, false},
+        {"(int)arg1 < 0", 0x00000000ffffffff, true},
+        {"(int)arg1 == -1", 0x12345678ffffffff, true},
+        {"(unsigned)arg1 == 4294967295", 0x12345678ffffffff, true},
+        {"(ulong) arg1 > 5", (uint64_t)-1, true},
+        {"(long)arg1 < 0x1000", (uint64_t)-1, true},
+        {"arg1 == 18446744073709551615", (uint64_t)-1, true},
+        {"arg1 & 0x80", 0x180, true},
+        {"arg1 & 6", 9, false},
+        {"arg1 >= 5 and arg1 <= 7", 7, true},
+        {"arg1 >= 5 and arg1 <= 7", 8, false},
+        {"arg1 != 3 and arg2 == 0", 4, true},
+    };
+    struct err err;
+    struct trigger_if c;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t arg[TRIGGER_IF_ARGS] = {cases[i].value};
+        if (trigger_if_parse(cases[i].text, &c, &err) < 0)
+            fail_msg("%s: %s", cases[i].text, err.text);
+        if (trigger_if_holds(&c, arg, NULL) != cases[i].holds)
+            fail_msg("%s with %llx", cases[i].text, (unsigned long long)cases[i].value);
+    }
+    uint64_t arg[TRIGGER_IF_ARGS] = {0};
+    assert_int_equal(trigger_if_parse("ret == -1", &c, &err), 0);
+    assert_true(trigger_if_needs_ret(&c));
+    assert_true(trigger_if_holds(&c, arg, &big));
+    assert_false(trigger_if_holds(&c, arg, NULL));
+    static const char *const wrong[] = {"",         "arg7 > 1", "arg1",         "arg1 ~ 3",
+                                        "arg1 > x", "arg1 > ",  "arg1 > 3 or 4", "arg1 > 0x",
+                                        "arg1 > 3 and", "arg1 > 99999999999999999999",
+                                        "(int)arg1 == 0x1ffffffff", "(char)arg1 > 3"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (trigger_if_parse(wrong[i], &c, &err) >= 0)
+            fail_msg("\"%s\" is taken", wrong[i]);
+    struct trigger t;
+    assert_int_equal(trigger_parse(&t, "m:f@return if ret < 0 and arg6 > 1", NULL, &err), 0);
+    assert_true(t.at_return);
+    assert_string_equal(t.name, "f");
+    assert_string_equal(t.module, "m");
+    assert_int_equal(t.condition.n, 2);
+    trigger_fini(&t);
+    assert_int_equal(trigger_parse(&t, "/a if b/ if arg1 == 1", NULL, &err), 0);
+    assert_string_equal(t.name, "a if b");
+    trigger_fini(&t);
+    assert_int_equal(trigger_parse(&t, "a.c:12 if arg1 == 1", NULL, &err), 0);
+    assert_int_equal(t.line, 12);
+    trigger_fini(&t);
+    assert_int_equal(trigger_parse(&t, "f if ret == 1", NULL, &err), MTUI_E_INVAL);
+    assert_non_null(strstr(err.text, "@return"));
+}
+
 static void rates(void **state)
 {
     (void)state;
     struct call_rate_result r;
     char text[160];
+    const uint64_t cost = 10000;
     /* 12,000 hits in a second at 10 us: 12 % of one thread's time. */
-    call_rate_judge(12000, 1000 * (uint64_t)MS, 0, &r);
+    call_rate_judge(12000, 1000 * (uint64_t)MS, 0, cost, &r);
     assert_int_equal(r.permille, 120);
     assert_true(r.costly);
     assert_string_equal(call_rate_text(&r, text, sizeof text),
-                        "hit 12.0k times a second; at about 10 us a hit that takes 12.0 % of the "
+                        "hit 12.0k times a second; at about 10.0 us a hit that takes 12.0 % of the "
                         "program's time");
     /* Spread over four busy threads, 3 %. */
-    call_rate_judge(12000, 1000 * (uint64_t)MS, 4000 * (uint64_t)MS, &r);
+    call_rate_judge(12000, 1000 * (uint64_t)MS, 4000 * (uint64_t)MS, cost, &r);
     assert_int_equal(r.permille, 30);
     assert_false(r.costly);
-    call_rate_judge(1000000, 1000 * (uint64_t)MS, 0, &r);
+    call_rate_judge(1000000, 1000 * (uint64_t)MS, 0, cost, &r);
     assert_int_equal(r.permille, 1000);
-    call_rate_judge(0, 0, 0, &r);
+    call_rate_judge(0, 0, 0, cost, &r);
     assert_false(r.costly);
-    call_rate_judge(5000, 500 * (uint64_t)MS, 0, &r); /* a tenth exactly is not more than a tenth */
+    call_rate_judge(5000, 500 * (uint64_t)MS, 0, cost, &r); /* a tenth exactly is not more than a tenth */
     assert_int_equal(r.permille, 100);
     assert_false(r.costly);
 }
@@ -238,7 +305,9 @@ int main(void)
         cmocka_unit_test(specifications),
         cmocka_unit_test(refusals),
         cmocka_unit_test(field_B4_nth_hit_hold_off_not_before),
-        cmocka_unit_test(calls_nest),     cmocka_unit_test(rates),
+        cmocka_unit_test(calls_nest),
+        cmocka_unit_test(conditions_on_registers),
+        cmocka_unit_test(rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static void own_functions_of_a_started_program(void **state)
         run_program(&s, argv, "step@return", false);
         assert_int_equal(s.hits, 3);
         assert_int_equal(s.with_duration, 3);
-        assert_int_equal(s.last.probe.arg1, 3);
+        assert_int_equal(s.last.probe.arg[0], 3);
         seen_close(&s);
     }
     free(path);

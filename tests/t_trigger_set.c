@@ -32,7 +32,7 @@ static void entry_by_name(void **state)
         assert_int_equal(s.hits, 50);
         assert_int_equal(s.fired, 50);
         assert_int_equal(s.last.probe.ip, v.traced);
-        assert_int_equal(s.last.probe.arg1, 49);
+        assert_int_equal(s.last.probe.arg[0], 49);
         assert_false(s.last.has_duration);
         assert_non_null(strstr(trigger_set_where(s.set, 0), "victim!traced"));
         seen_close(&s);
@@ -120,7 +120,7 @@ static void returns_with_durations(void **state)
     assert_int_equal(s.hits, 100);
     assert_int_equal(s.with_duration, 100);
     assert_true(s.longest_ns > 0);
-    assert_int_equal(s.last.probe.arg1, 24); /* of the entry */
+    assert_int_equal(s.last.probe.arg[0], 24); /* of the entry */
     assert_int_equal(s.last.probe.result, 24 + 25);
     seen_close(&s);
 
@@ -130,7 +130,7 @@ static void returns_with_durations(void **state)
     seen_settle(&s);
     assert_int_equal(s.hits, 40);
     assert_int_equal(s.with_duration, 40);
-    assert_int_equal(s.last.probe.arg1, 40);
+    assert_int_equal(s.last.probe.arg[0], 40);
     assert_int_equal(s.last.probe.result, 40 * 41 / 2);
     assert_int_equal(s.last.duration_ns, s.longest_ns);
     seen_close(&s);
@@ -155,7 +155,7 @@ static void exceptions_pass_through(void **state)
     seen_settle(&s);
     assert_int_equal(s.hits, 100); /* the even ones return */
     assert_int_equal(s.with_duration, 100);
-    assert_int_equal(s.last.probe.arg1, 198);
+    assert_int_equal(s.last.probe.arg[0], 198);
     assert_int_equal(s.last.probe.result, 198 + 200);
     assert_int_equal(victim_do(&v, s.loop, "mixed 4 50"), 200);
     seen_settle(&s);

@@ -18,6 +18,12 @@
  *   libc N            N calls of libc's getppid
  *   dlopen FILE NAME N loads FILE and calls its function NAME N times
  *   locked N          N calls of locked_entry, whose first instruction has a lock prefix
+ *   sleep D US        a recursion of sleeper(), D deep, whose innermost call waits for US microseconds
+ *   spin US           a call of spinner(), which computes for US microseconds
+ *   leave US          a call of jumper() left by longjmp, then US microseconds without any call
+ *   leave-spin US     the same, busy meanwhile
+ *   thread-exit US    a thread that ends inside of a call of sleeper(), then US microseconds
+ *   exec-inside       replaces itself inside of a call of sleeper()
  *   exit CODE
  */
 #include <dlfcn.h>
@@ -72,6 +78,58 @@ __attribute__((noinline)) void jumper(long a)
     atomic_fetch_add(&calls, 1);
     if (a >= 0)
         longjmp(out, 1);
+}
+
+static void wait_us(long us)
+{
+    struct timespec t = {us / 1000000, us % 1000000 * 1000};
+    nanosleep(&t, NULL);
+}
+
+static void compute_us(long us)
+{
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - start.tv_sec) * 1000000 + (now.tv_nsec - start.tv_nsec) / 1000 < us);
+}
+
+enum ending { RETURNS = -1, ENDS_THREAD = -2, EXECS = -3 };
+
+__attribute__((noinline)) long sleeper(long depth, long us, enum ending how)
+{
+    __asm__ volatile("nop" ::: "memory");
+    atomic_fetch_add(&calls, 1);
+    if (depth > 1)
+        return sleeper(depth - 1, us, how) + 1;
+    if (how == ENDS_THREAD)
+        pthread_exit(NULL);
+    if (how == EXECS)
+        execv("/proc/self/exe", args);
+    wait_us(us);
+    return us;
+}
+
+__attribute__((noinline)) long spinner(long us)
+{
+    __asm__ volatile("nop" ::: "memory");
+    atomic_fetch_add(&calls, 1);
+    compute_us(us);
+    return us + 1;
+}
+
+static void *end_inside(void *arg)
+{
+    sleeper(2, 0, ENDS_THREAD);
+    return arg;
+}
+
+static void leave(void (*then)(long us), long us)
+{
+    if (setjmp(out) == 0)
+        jumper(1);
+    then(us);
 }
 
 static void *worker(void *arg)
@@ -248,6 +306,20 @@ static void *read_commands(void *arg)
                 locked_entry();
         } else if (sscanf(line, "dlopen %4096s %127s %ld", file, name, &a) == 3)
             load(file, name, a);
+        else if (sscanf(line, "sleep %ld %ld", &a, &b) == 2)
+            sleeper(a, b, RETURNS);
+        else if (sscanf(line, "spin %ld", &a) == 1)
+            spinner(a);
+        else if (sscanf(line, "leave %ld", &a) == 1)
+            leave(wait_us, a);
+        else if (sscanf(line, "leave-spin %ld", &a) == 1)
+            leave(compute_us, a);
+        else if (sscanf(line, "thread-exit %ld", &a) == 1) {
+            start(&t, end_inside, NULL);
+            pthread_join(t, NULL);
+            wait_us(a);
+        } else if (strcmp(line, "exec-inside\n") == 0)
+            sleeper(2, 0, EXECS);
         else if (sscanf(line, "exit %ld", &a) == 1)
             exit((int)a);
         else

@@ -2,9 +2,11 @@
 //
 //   throw N     N calls of thrower(), every odd one throws, two frames deeper
 //   mixed T N   the same in T threads at once
+//   leave US    leaves a call of thrower() by an exception and calls nothing more for US microseconds
 //
 // Answers "done N", N being the exceptions caught.
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -58,6 +60,9 @@ int main()
         long a, b;
         if (std::sscanf(line, "throw %ld", &a) == 1) {
             run(a);
+        } else if (std::sscanf(line, "leave %ld", &a) == 1) {
+            run(2);
+            std::this_thread::sleep_for(std::chrono::microseconds(a));
         } else if (std::sscanf(line, "mixed %ld %ld", &a, &b) == 2) {
             std::vector<std::thread> all;
             for (long i = 0; i < a; i++)

@@ -62,10 +62,22 @@ void perf_event_sample_hits(struct perf_event_attr *attr)
 {
     attr->sample_period = 1;
     attr->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
-                        PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER;
-    attr->sample_regs_user = 1u << PERF_REG_X86_AX | 1u << PERF_REG_X86_SI | 1u << PERF_REG_X86_DI |
-                             1u << PERF_REG_X86_SP | 1u << PERF_REG_X86_FLAGS;
+                        PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    attr->sample_regs_user = 1u << PERF_REG_X86_AX | 1u << PERF_REG_X86_CX | 1u << PERF_REG_X86_DX |
+                             1u << PERF_REG_X86_SI | 1u << PERF_REG_X86_DI | 1u << PERF_REG_X86_SP |
+                             1u << PERF_REG_X86_FLAGS | 1u << PERF_REG_X86_R8 | 1u << PERF_REG_X86_R9;
+    attr->sample_stack_user = sizeof(uint64_t);
     attr->wakeup_events = 1;
+}
+
+/* PERF_SAMPLE_STACK_USER: {size; data[size]; dyn_size}, or a size of 0. */
+static uint64_t parse_top(const unsigned char *p, const unsigned char *end)
+{
+    uint64_t v[3] = {0};
+    if ((size_t)(end - p) < sizeof v)
+        return 0;
+    memcpy(v, p, sizeof v);
+    return v[0] == sizeof v[1] && v[2] == sizeof v[1] ? v[1] : 0;
 }
 
 bool perf_hit_parse(const struct perf_event_header *h, bool with_raw, struct perf_hit *out)
@@ -95,6 +107,7 @@ bool perf_hit_parse(const struct perf_event_header *h, bool with_raw, struct per
         if ((size_t)(end - p) < 8 + sizeof hit.regs)
             return false;
         memcpy(hit.regs, p + 8, sizeof hit.regs);
+        hit.top = parse_top(p + 8 + sizeof hit.regs, end);
     }
     *out = hit;
     return true;

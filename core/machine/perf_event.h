@@ -24,14 +24,19 @@ void perf_event_dummy_attr(struct perf_event_attr *attr);
 /* Registers that a hit carries (bits of asm/perf_regs.h), stored in this order. */
 enum perf_hit_reg {
     PERF_HIT_AX,
+    PERF_HIT_CX,
+    PERF_HIT_DX,
     PERF_HIT_SI,
     PERF_HIT_DI,
     PERF_HIT_SP,
     PERF_HIT_FLAGS,
+    PERF_HIT_R8,
+    PERF_HIT_R9,
     PERF_HIT_REGS
 };
 
-/* Makes an event report each occurrence: id, ip, pid, tid, time, and the registers above. */
+/* Makes an event report each occurrence: id, ip, pid, tid, time, the registers above, and the word that
+ * the stack pointer points to. */
 void perf_event_sample_hits(struct perf_event_attr *attr);
 
 /* One such report, taken apart. */
@@ -40,6 +45,7 @@ struct perf_hit {
     uint64_t ip, time_ns;
     uint32_t pid, tid;
     uint64_t regs[PERF_HIT_REGS]; /* all 0 for a 32-bit or kernel context */
+    uint64_t top; /* of the stack: the return address at a function's entry; 0: not readable */
 };
 
 /* Takes apart a PERF_RECORD_SAMPLE; with_raw: PERF_SAMPLE_RAW was set too and holds 8 bytes, which

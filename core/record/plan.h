@@ -73,6 +73,10 @@ char *plan_format_command(const struct plan_argv *argv);
  * two of pages. *rounded (NULL allowed) says that it was changed by the rounding. */
 uint64_t plan_ring_bytes(const struct record_plan *plan, bool *rounded);
 
+/* How much of the past a ring holds, roughly, of a CPU that is busy with the target all the time; 0:
+ * there is no ring that perf overwrites. */
+uint64_t plan_lookback_ns(const struct record_plan *plan);
+
 /* How much ring memory the kernel lets this user lock (perf_event_open(2), perf_mmap): the pages of
  * all buffers of a user beyond mlock_kb per CPU count against RLIMIT_MEMLOCK. */
 struct plan_limits {

@@ -9,6 +9,7 @@
 #include "core/base/alloc.h"
 #include "core/trigger/call_rate.h"
 #include "core/base/fmt.h"
+#include "core/trigger/hit_cost.h"
 #include "core/machine/proc_stat.h"
 #include "core/session/session_priv.h"
 
@@ -161,18 +162,6 @@ static int check_limits(struct session *s, const struct record_plan *plan, struc
     return rc;
 }
 
-/* CPU time of all targets so far. */
-static uint64_t cpu_time_ns(const struct session *s)
-{
-    uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK), sum = 0;
-    for (size_t i = 0; i < s->targets.len; i++) {
-        struct proc_stat stat;
-        if (proc_stat_read("/proc", target_pid(s->targets.data[i]), 0, &stat, NULL) == 0)
-            sum += stat.cpu_ticks * tick;
-    }
-    return sum;
-}
-
 static int arm_triggers(struct session *s, struct err *err)
 {
     struct trigger_set_options options = {
@@ -204,7 +193,7 @@ static int arm_triggers(struct session *s, struct err *err)
             return rc;
     }
     s->probed_ns = loop_now_ns(s->loop);
-    s->probed_cpu_ns = cpu_time_ns(s);
+    s->probed_cpu_ns = session_cpu_time_ns(s);
     return 0;
 }
 
@@ -274,6 +263,8 @@ static int start(struct session *s, struct err *err)
         rc = maps_writer_new(&s->maps, snapshot_dir_path(s->dir), "/proc", err);
     if (rc == 0)
         rc = start_recorder(s, &plan, s->info.pids, err);
+    if (rc == 0)
+        session_watch(s, &plan);
     /* A program that waits before its execve has none of its own mappings yet. */
     if (rc == 0 && !s->setup.argv)
         session_capture_all(s, 0, "arm");
@@ -341,8 +332,9 @@ static void check_rate(void *arg)
     if (s->state != SESSION_PREPARING)
         return;
     probe_stats(trigger_set_probe(s->triggers), &stats);
+    uint64_t hit_ns = s->hit_ns ? s->hit_ns : HIT_COST_ASSUMED_NS;
     call_rate_judge(stats.hits + stats.lost, loop_now_ns(s->loop) - s->probed_ns,
-                    cpu_time_ns(s) - s->probed_cpu_ns, &rate);
+                    session_cpu_time_ns(s) - s->probed_cpu_ns, hit_ns, &rate);
     call_rate_text(&rate, text, sizeof text);
     if (!rate.costly || s->setup.force) {
         if (rate.hits)
@@ -443,8 +435,10 @@ void session_free(struct session *s, enum target_leave leave)
     if (!s)
         return;
     int timers[] = {s->duration_timer, s->hot_timer,  s->notify_timer,
-                    s->end_timer,      s->maps_timer, s->key_timer};
+                    s->end_timer,      s->maps_timer, s->key_timer,
+                    s->watch_timer};
     recorder_free(s->rec);
+    hit_cost_free(s->hit_cost);
     trigger_set_free(s->triggers);
     bool ours = s->setup.argv != NULL;
     for (size_t i = 0; i < s->targets.len; i++)
@@ -487,6 +481,7 @@ void session_get_status(struct session *s, struct session_status *out)
         .est_lookback_ns = s->est_lookback_ns,
         .est_from = s->est_from,
         .est_at_least = s->est_at_least,
+        .hit_ns = s->hit_ns,
     };
     if (s->est_lookback_ns && !s->est_at_least && s->armed_ns)
         out->est_full_ns = s->armed_ns + s->est_lookback_ns;

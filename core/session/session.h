@@ -41,6 +41,8 @@ struct session_snapshot {
     pid_t tid;            /* of the hit, else 0 */
     uint64_t time_ns;     /* of the hit or key, recording's clock; 0 unknown */
     int64_t unix_ns;      /* the same on the wall clock */
+    uint64_t duration_ns; /* of the call that fired, where it was measured; else 0 */
+    bool still_running;   /* it had not returned: duration_ns is so far */
     uint64_t bytes;
     uint64_t hit_to_command_ns; /* from the hit to the command written; 0 without a hit */
     char *remark;         /* truncated, not closed properly …; or NULL */
@@ -61,6 +63,7 @@ struct session_hit {
     int64_t unix_ns;
     enum trigger_verdict verdict;
     bool has_duration;
+    bool still_running; /* see trigger_set.h */
 };
 #define SESSION_HITS 256 /* older ones are only in hits.tsv */
 
@@ -124,6 +127,7 @@ struct session_status {
     uint64_t hit_to_command_ns; /* of the last snapshot by a trigger; 0: none yet */
     uint64_t est_full_ns;       /* estimate: when the ring was full, loop clock; 0: unknown */
     uint64_t est_lookback_ns;   /* estimate from the last snapshot of full rings; 0: unknown */
+    uint64_t hit_ns;            /* what a hit costs here, measured; 0: not known */
     bool est_at_least;          /* no snapshot had full rings: the longest span of any */
     unsigned est_from;          /* the snapshot that the estimate comes from */
     uint64_t maps_left_out;     /* files and code that could not be kept */

@@ -137,20 +137,22 @@ static void on_hit(void *arg, const struct trigger_hit *t)
                 .tid = t->probe.tid,
                 .trigger = s->setup.triggers[t->trigger],
                 .address = t->probe.ip,
-                .arg1 = t->probe.arg1,
-                .arg2 = t->probe.arg2,
-                .duration_ns = t->duration_ns},
+                .arg1 = t->probe.arg[0],
+                .arg2 = t->probe.arg[1],
+                .duration_ns = t->duration_ns,
+                .still_running = t->still_running},
         .unix_ns = session_unix_of(s, t->probe.time_ns),
         .verdict = t->verdict,
         .has_duration = t->has_duration,
+        .still_running = t->still_running,
     };
-    s->hits++;
+    s->hits += t->verdict != TRIGGER_KNOWN; /* it was counted while it was running */
     if (t->verdict != TRIGGER_FAST)
         session_note_hit(s, &hit);
     if (t->verdict == TRIGGER_FIRE) {
         session_fire(s, &hit, t->probe.time_ns);
     } else {
-        s->counted++;
+        s->counted += t->verdict != TRIGGER_KNOWN;
         session_write_hit(s, &hit);
     }
 }

@@ -135,6 +135,8 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
         snap.tid = s->pending.hit.tid;
         snap.time_ns = s->pending.hit.time_ns;
         snap.unix_ns = s->pending.unix_ns;
+        snap.duration_ns = s->pending.hit.duration_ns;
+        snap.still_running = s->pending.still_running;
         if (snap.tid && s->requested_perf_ns > s->pending_perf_ns && r->sent_ns >= r->requested_ns) {
             snap.hit_to_command_ns =
                 s->requested_perf_ns - s->pending_perf_ns + (r->sent_ns - r->requested_ns);

@@ -1,6 +1,6 @@
 /* Inside of core/session/session: what its files share. session.c starts and ends; session_requests.c takes
  * requests; session_events.c is told by recorder, triggers and target; session_notes.c keeps log, hits,
- * snapshots and files; session_step.c is the `step` recorder's part. */
+ * snapshots and files; session_watch.c watches how long calls take; session_step.c is the `step` recorder's part. */
 #ifndef MTUI_CORE_SESSION_PRIV_H
 #define MTUI_CORE_SESSION_PRIV_H
 
@@ -77,6 +77,13 @@ struct session {
     uint64_t est_lookback_ns;
     unsigned est_from;
     bool est_at_least;
+
+    struct hit_cost *hit_cost;    /* being measured; or NULL */
+    uint64_t hit_ns;              /* what a hit costs; 0: not known */
+    int watch_timer;
+    uint64_t plan_lookback_ns;    /* of a busy CPU; 0: no ring */
+    uint64_t watch_ns, watch_cpu_ns; /* loop clock and the targets' CPU time at the last look */
+    double watch_share;           /* of a CPU that the targets had before it */
     struct maps_writer_stats maps_stats;
 };
 
@@ -92,6 +99,11 @@ void session_begin_stop(struct session *s, const char *sentence);
 void session_on_recorder_ready(struct session *s);
 /* The recorder is done, or there will be none: ENDED or FAILED follows in the next round. */
 void session_finish_later(struct session *s, bool ok, const char *sentence);
+
+/* session_watch.c */
+void session_watch(struct session *s, const struct record_plan *plan);
+/* CPU time of all targets so far. */
+uint64_t session_cpu_time_ns(const struct session *s);
 
 /* session_step.c */
 /* Starts the recorder that steps. */

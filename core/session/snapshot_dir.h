@@ -56,6 +56,7 @@ struct snapshot_hit {
     uint64_t arg1, arg2;  /* first two integer argument registers at a function's entry */
     uint64_t duration_ns; /* of the call, where it was measured (--slower-than, @return); else 0 */
     unsigned snapshot;    /* the snapshot that it caused; 0: counted only */
+    bool still_running;   /* the call had not returned yet: duration_ns is so far */
 };
 
 /* One snap-N, or snap-end. */

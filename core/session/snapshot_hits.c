@@ -16,6 +16,7 @@
 
 static const char header[] = "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n";
 #define COLUMNS 8
+#define RUNNING "running" /* a ninth field, of a call that had not returned */
 
 int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err)
 {
@@ -31,9 +32,10 @@ int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit,
         rc = err_errno(err, errno, "cannot write %s", path);
     } else {
         char *line = xasprintf("%s%" PRIu64 "\t%ld\t%s\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx64
-                               "\t%" PRIu64 "\t%u\n",
+                               "\t%" PRIu64 "\t%u%s\n",
                                st.st_size == 0 ? header : "", hit->time_ns, (long)hit->tid, name,
-                               hit->address, hit->arg1, hit->arg2, hit->duration_ns, hit->snapshot);
+                               hit->address, hit->arg1, hit->arg2, hit->duration_ns, hit->snapshot,
+                               hit->still_running ? "\t" RUNNING : "");
         size_t len = strlen(line);
         ssize_t n = write(fd, line, len);
         if (n != (ssize_t)len)
@@ -70,7 +72,8 @@ static bool parse_line(char *line, struct snapshot_hit *hit)
     }
     uint64_t tid, snapshot;
     struct snapshot_hit h = {0};
-    if (rest || !parse_number(col[0], 10, UINT64_MAX, &h.time_ns) ||
+    h.still_running = rest && strcmp(rest, RUNNING) == 0;
+    if ((rest && !h.still_running) || !parse_number(col[0], 10, UINT64_MAX, &h.time_ns) ||
         !parse_number(col[1], 10, INT32_MAX, &tid) ||
         !parse_number(col[3], 16, UINT64_MAX, &h.address) ||
         !parse_number(col[4], 16, UINT64_MAX, &h.arg1) ||

@@ -136,6 +136,66 @@ void call_match_forget(struct call_match *m, pid_t tid)
     m->threads.len -= to - from;
 }
 
+void call_match_forget_all(struct call_match *m)
+{
+    for (size_t i = 0; i < m->threads.len; i++) {
+        m->left += m->threads.data[i]->open.len;
+        thread_calls_free(m->threads.data[i]);
+    }
+    m->threads.len = 0;
+}
+
+static bool find_call(const struct call_match *m, pid_t tid, uint32_t function,
+                      const struct call_open *call, struct thread_calls **t, size_t *at)
+{
+    *t = find(m, tid, function);
+    for (size_t i = *t ? (*t)->open.len : 0; i-- > 0;) {
+        const struct call_open *c = &(*t)->open.data[i];
+        if (c->sp != call->sp || c->time_ns != call->time_ns)
+            continue;
+        *at = i;
+        return true;
+    }
+    return false;
+}
+
+void call_match_tell(struct call_match *m, pid_t tid, uint32_t function,
+                     const struct call_open *call)
+{
+    struct thread_calls *t;
+    size_t i;
+    if (find_call(m, tid, function, call, &t, &i))
+        t->open.data[i].told = true;
+}
+
+void call_match_pass_over(struct call_match *m, pid_t tid, uint32_t function,
+                          const struct call_open *call)
+{
+    struct thread_calls *t;
+    size_t i;
+    if (find_call(m, tid, function, call, &t, &i))
+        t->open.data[i].passed_over = true;
+}
+
+void call_match_drop(struct call_match *m, pid_t tid, uint32_t function,
+                     const struct call_open *call)
+{
+    struct thread_calls *t;
+    size_t i;
+    if (!find_call(m, tid, function, call, &t, &i))
+        return;
+    vec_remove(&t->open, i);
+    m->left++;
+}
+
+bool call_match_is_open(const struct call_match *m, pid_t tid, uint32_t function,
+                        const struct call_open *call)
+{
+    struct thread_calls *t;
+    size_t i;
+    return find_call(m, tid, function, call, &t, &i);
+}
+
 bool call_match_oldest(const struct call_match *m, uint32_t function, pid_t *tid,
                        struct call_open *out)
 {
@@ -144,7 +204,10 @@ bool call_match_oldest(const struct call_match *m, uint32_t function, pid_t *tid
     for (size_t i = 0; i < m->threads.len; i++) {
         const struct thread_calls *t = m->threads.data[i];
         for (size_t k = 0; t->function == function && k < t->open.len; k++) {
-            if (found && t->open.data[k].time_ns >= oldest.time_ns)
+            if (t->open.data[k].told)
+                break;
+            if (t->open.data[k].passed_over ||
+                (found && t->open.data[k].time_ns >= oldest.time_ns))
                 continue;
             found = true;
             oldest = t->open.data[k];

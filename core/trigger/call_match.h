@@ -22,8 +22,14 @@
 
 struct call_match;
 
+#define CALL_MATCH_ARGS 6
+
 struct call_open {
-    uint64_t sp, time_ns, arg1, arg2;
+    uint64_t sp, time_ns, ip;
+    uint64_t return_address; /* 0: not known */
+    uint64_t arg[CALL_MATCH_ARGS];
+    pid_t pid;
+    bool told, passed_over; /* call_match_tell, call_match_pass_over */
 };
 
 struct call_match *call_match_new(void);
@@ -40,9 +46,25 @@ bool call_match_leave(struct call_match *m, pid_t tid, uint32_t function, uint64
 /* The thread has ended or its program was replaced; function: all. */
 void call_match_forget(struct call_match *m, pid_t tid);
 
-/* The open call that began first, of a function in any thread; false when none is open. */
+/* Everything that is open may be wrong: records were lost. Also of every thread. */
+void call_match_forget_all(struct call_match *m);
+
+/* The open call that began first, of a function in any thread; false when none is open. Calls in which
+ * one was told of are left out: they are a part of it. */
 bool call_match_oldest(const struct call_match *m, uint32_t function, pid_t *tid,
                        struct call_open *out);
+
+/* Marks an open call as told, or as one that nobody asks for (the oldest is another one then); drops one
+ * that was left without a return. It is found by its place and time. */
+void call_match_tell(struct call_match *m, pid_t tid, uint32_t function,
+                     const struct call_open *call);
+void call_match_pass_over(struct call_match *m, pid_t tid, uint32_t function,
+                          const struct call_open *call);
+void call_match_drop(struct call_match *m, pid_t tid, uint32_t function,
+                     const struct call_open *call);
+/* Whether this very call is still open. */
+bool call_match_is_open(const struct call_match *m, pid_t tid, uint32_t function,
+                        const struct call_open *call);
 
 /* Calls left without a return until now. */
 uint64_t call_match_left(const struct call_match *m);

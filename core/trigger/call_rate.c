@@ -6,6 +6,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
+#include "core/trigger/hit_cost.h"
 #include "core/machine/proc_stat.h"
 
 struct call_rate {
@@ -18,14 +19,14 @@ struct call_rate {
     void *arg;
 };
 
-void call_rate_judge(uint64_t hits, uint64_t duration_ns, uint64_t cpu_ns,
+void call_rate_judge(uint64_t hits, uint64_t duration_ns, uint64_t cpu_ns, uint64_t hit_ns,
                      struct call_rate_result *out)
 {
-    struct call_rate_result r = {.hits = hits, .duration_ns = duration_ns};
+    struct call_rate_result r = {.hits = hits, .duration_ns = duration_ns, .hit_ns = hit_ns};
     /* Several busy threads share the cost; a target that mostly waits has the wall time. */
     uint64_t of = cpu_ns > duration_ns ? cpu_ns : duration_ns;
     if (duration_ns > 0) {
-        double share = (double)hits * CALL_RATE_HIT_NS * 1000.0 / (double)of;
+        double share = (double)hits * (double)hit_ns * 1000.0 / (double)of;
         r.per_second = (double)hits * 1e9 / (double)duration_ns;
         r.permille = share > 1000.0 ? 1000 : (unsigned)(share + 0.5);
     }
@@ -35,12 +36,12 @@ void call_rate_judge(uint64_t hits, uint64_t duration_ns, uint64_t cpu_ns,
 
 char *call_rate_text(const struct call_rate_result *r, char *out, size_t size)
 {
-    char rate[FMT_MAX];
+    char rate[FMT_MAX], cost[FMT_MAX];
     fmt_count_short(rate, (uint64_t)(r->per_second + 0.5));
     (void)snprintf(out, size,
-                   "hit %s times a second; at about %u us a hit that takes %u.%u %% of the "
+                   "hit %s times a second; at about %s a hit that takes %u.%u %% of the "
                    "program's time",
-                   rate, CALL_RATE_HIT_NS / 1000, r->permille / 10, r->permille % 10);
+                   rate, fmt_duration(cost, r->hit_ns), r->permille / 10, r->permille % 10);
     return out;
 }
 
@@ -69,7 +70,7 @@ static void on_over(void *arg)
     probe_stats(c->probe, &stats);
     uint64_t cpu = cpu_time_ns(c->pid);
     call_rate_judge(c->hits + stats.lost, loop_now_ns(c->loop) - c->start_ns,
-                    cpu > c->start_cpu_ns ? cpu - c->start_cpu_ns : 0, &r);
+                    cpu > c->start_cpu_ns ? cpu - c->start_cpu_ns : 0, HIT_COST_ASSUMED_NS, &r);
     c->fn(c->arg, &r);
 }
 

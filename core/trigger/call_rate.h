@@ -14,24 +14,24 @@
 #include "core/base/loop.h"
 #include "core/trigger/probe.h"
 
-/* What a hit costs the thread that makes it: the trap, the report, the step over the instruction. */
-#define CALL_RATE_HIT_NS 10000u
 /* A trigger that would take more of the target's time than this is asked about. */
 #define CALL_RATE_MAX_PERMILLE 100u
 
 struct call_rate_result {
     uint64_t hits, duration_ns;
     double per_second;
-    unsigned permille; /* of the target's running time: hits × CALL_RATE_HIT_NS over the longer of
+    unsigned permille; /* of the target's running time: hits × hit_ns over the longer of
                         * the duration and the CPU time that its threads had meanwhile; ≤ 1000 */
+    uint64_t hit_ns;   /* what a hit costs, as given */
     bool costly;       /* permille > CALL_RATE_MAX_PERMILLE */
 };
 
-/* Pure: cpu_ns is what all threads of the target ran in duration_ns (0: not known). */
-void call_rate_judge(uint64_t hits, uint64_t duration_ns, uint64_t cpu_ns,
+/* Pure: cpu_ns is what all threads of the target ran in duration_ns (0: not known). hit_ns: what a hit
+ * costs (hit_cost.h). */
+void call_rate_judge(uint64_t hits, uint64_t duration_ns, uint64_t cpu_ns, uint64_t hit_ns,
                      struct call_rate_result *out);
 
-/* "hit 12.4k times a second; at about 10 us a hit that takes 12.4 % of the program's time"; out ≥ 160
+/* "hit 12.4k times a second; at about 9.80 us a hit that takes 12.4 % of the program's time"; out ≥ 160
  * bytes. */
 char *call_rate_text(const struct call_rate_result *r, char *out, size_t size);
 

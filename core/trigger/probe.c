@@ -213,8 +213,10 @@ static void queue_hit(struct probe *p, const struct probe_armed *a, const struct
                                   .tid = (pid_t)h->tid,
                                   .ip = h->ip,
                                   .sp = h->regs[PERF_HIT_SP],
-                                  .arg1 = h->regs[PERF_HIT_DI],
-                                  .arg2 = h->regs[PERF_HIT_SI],
+                                  .arg = {h->regs[PERF_HIT_DI], h->regs[PERF_HIT_SI],
+                                          h->regs[PERF_HIT_DX], h->regs[PERF_HIT_CX],
+                                          h->regs[PERF_HIT_R8], h->regs[PERF_HIT_R9]},
+                                  .top = h->top,
                                   .result = h->regs[PERF_HIT_AX],
                                   .trigger = a->site.trigger,
                                   .role = a->site.role};

@@ -48,6 +48,8 @@ struct probe_site {
     const char *label; /* for messages: "libc.so.6!malloc" */
 };
 
+#define PROBE_ARGS 6
+
 struct probe_hit {
     uint64_t time_ns;    /* perf's clock, at the probed instruction */
     uint64_t noticed_ns; /* perf's clock, when this process read it */
@@ -55,8 +57,9 @@ struct probe_hit {
     uint64_t ip;         /* the probed address */
     uint64_t sp;         /* stack pointer before the instruction: at a function's entry and at its
                           * return it is the same, the address of the return address */
-    uint64_t arg1, arg2; /* rdi, rsi: the arguments at an entry */
-    uint64_t result;     /* rax: the value at a return */
+    uint64_t arg[PROBE_ARGS]; /* rdi, rsi, rdx, rcx, r8, r9: integer arguments at an entry */
+    uint64_t top;             /* the word at sp: the return address at an entry; 0: not known */
+    uint64_t result;          /* rax: the value at a return */
     uint32_t trigger;
     enum probe_role role;
 };

@@ -102,9 +102,32 @@ static int parse_name(struct trigger *t, const char *s, struct err *err)
     return 0;
 }
 
+/* Where " if " begins. In a regex the words may stand too: it ends at its last slash. NULL: nowhere. */
+static const char *find_if(const char *spec)
+{
+    const char *slash = strrchr(spec, '/');
+    return strstr(slash ? slash : spec, " if ");
+}
+
+static int parse_if(struct trigger *t, const char *text, struct err *err)
+{
+    int rc = trigger_if_parse(text, &t->condition, err);
+    if (rc < 0)
+        return err_prefix(err, "trigger %s", t->text);
+    if (trigger_if_needs_ret(&t->condition) && !trigger_needs_return(t))
+        return err_set(err, MTUI_E_INVAL,
+                       "trigger %s: what a function returns is known at its return: write NAME%s if "
+                       "ret ...",
+                       t->text, AT_RETURN);
+    return 0;
+}
+
 static int parse(struct trigger *t, const char *spec, struct err *err)
 {
-    size_t len = strlen(spec);
+    const char *condition = find_if(spec);
+    size_t len = condition ? (size_t)(condition - spec) : strlen(spec);
+    while (len > 0 && spec[len - 1] == ' ')
+        len--;
     t->at_return = ends_with(spec, len, AT_RETURN);
     char *s = xstrndup(spec, len - (t->at_return ? strlen(AT_RETURN) : 0));
     const char *colon = is_regex(s) ? NULL : line_colon(s);
@@ -120,6 +143,8 @@ static int parse(struct trigger *t, const char *spec, struct err *err)
     if (rc == 0 && !function && trigger_needs_return(t))
         rc = err_set(err, MTUI_E_INVAL, "trigger %s: only a function returns; %s needs one", spec,
                      t->at_return ? AT_RETURN : "slower-than");
+    if (rc == 0 && condition)
+        rc = parse_if(t, condition + strlen(" if "), err);
     return rc;
 }
 

@@ -7,7 +7,8 @@
  *   0xADDR            an address in the running process; module:0xADDR: one as nm prints it
  *   /REGEX/           every function whose name matches (PCRE2); module:/REGEX/, /REGEX/@return
  *
- * A colon that is part of "::" never separates; digits alone after the last colon make FILE:LINE.
+ * A colon that is part of "::" never separates; digits alone after the last colon make FILE:LINE. After
+ * each of these " if CONDITION" may stand (trigger_if.h): "handle_request if arg1 > 4096 and ret != 0".
  */
 #ifndef MTUI_CORE_TRIGGER_H
 #define MTUI_CORE_TRIGGER_H
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+#include "core/trigger/trigger_if.h"
 
 enum trigger_kind { TRIGGER_SYMBOL, TRIGGER_LINE, TRIGGER_ADDRESS, TRIGGER_REGEX };
 
@@ -36,12 +38,14 @@ struct trigger {
     char *name;   /* symbol, file of FILE:LINE, or the regex without slashes; NULL for an address */
     uint32_t line; /* TRIGGER_LINE */
     uint64_t addr; /* TRIGGER_ADDRESS */
+    struct trigger_if condition;
     struct trigger_conditions when;
 };
 
 /* Parses spec; `when` is copied (NULL: all zero). MTUI_E_INVAL with the reason: empty, no name
  * before @return, a regex that PCRE2 refuses (with the offset), an address that is no number, line
- * 0, slower-than on a line or an address (which have no return). */
+ * 0, slower-than on a line or an address (which have no return), a condition that does not parse or
+ * asks for ret where nothing returns. */
 int trigger_parse(struct trigger *t, const char *spec, const struct trigger_conditions *when,
                   struct err *err);
 void trigger_fini(struct trigger *t);

@@ -40,6 +40,12 @@ static enum trigger_verdict judge(struct trigger_policy *p, uint64_t time_ns, bo
     return busy ? TRIGGER_BUSY : TRIGGER_FIRE;
 }
 
+bool trigger_policy_ready(const struct trigger_policy *p, uint64_t time_ns, bool busy)
+{
+    return !busy && !(p->when.not_before_ns > 0 && too_early(p, time_ns)) &&
+           !(p->when.hold_off_ns > 0 && held_off(p, time_ns));
+}
+
 void trigger_policy_count(struct trigger_policy *p, enum trigger_verdict verdict, uint64_t time_ns)
 {
     struct trigger_counts *c = &p->counts;
@@ -47,10 +53,11 @@ void trigger_policy_count(struct trigger_policy *p, enum trigger_verdict verdict
         [TRIGGER_FIRE] = &c->fired,        [TRIGGER_EARLY] = &c->early,
         [TRIGGER_FAST] = &c->fast,         [TRIGGER_NOT_NTH] = &c->not_nth,
         [TRIGGER_HELD_OFF] = &c->held_off, [TRIGGER_SPENT] = &c->spent,
-        [TRIGGER_BUSY] = &c->busy,
+        [TRIGGER_BUSY] = &c->busy,         [TRIGGER_UNMET] = &c->unmet,
+        [TRIGGER_KNOWN] = &c->known,
     };
     ++*counts[verdict];
-    if (verdict == TRIGGER_FAST)
+    if (verdict == TRIGGER_FAST || verdict == TRIGGER_UNMET || verdict == TRIGGER_KNOWN)
         return;
     c->hits++;
     c->last_hit_ns = time_ns;
@@ -83,6 +90,10 @@ const char *trigger_verdict_text(enum trigger_verdict v)
         return "enough snapshots taken";
     case TRIGGER_BUSY:
         return "busy with a snapshot";
+    case TRIGGER_UNMET:
+        return "the condition does not hold";
+    case TRIGGER_KNOWN:
+        return "returned; fired while it was running";
     }
     return "?";
 }

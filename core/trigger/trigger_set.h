@@ -2,17 +2,23 @@
  *
  * The one object that a recording session needs of all this. It resolves (trigger_resolve.h), arms
  * (probe.h), resolves anew after an exec and at each new mapping while something is pending,
- * matches returns to entries by stack pointer (call_match.h), and decides (trigger_policy.h).
+ * matches returns to entries by stack pointer (call_match.h), and decides (trigger_policy.h). A slow
+ * call fires at its return, or while it runs when the ring would lose its beginning or it has run for
+ * TRIGGER_SET_OPEN_NS: so a hang is caught. Whether such a call was left by longjmp or an exception is
+ * seen by the thread's stack pointer then. Its return does not fire again.
  *
  * All functions and callbacks run in the loop's thread. */
 #ifndef MTUI_CORE_TRIGGER_SET_H
 #define MTUI_CORE_TRIGGER_SET_H
 
+#include "core/trigger/call_histogram.h"
 #include "core/trigger/probe.h"
 #include "core/trigger/trigger.h"
 #include "core/trigger/trigger_policy.h"
 
 struct trigger_set;
+
+#define TRIGGER_SET_OPEN_NS 10000000000u
 
 /* One hit, as hits.tsv wants it. */
 struct trigger_hit {
@@ -20,6 +26,7 @@ struct trigger_hit {
     uint32_t trigger;
     uint64_t duration_ns; /* of the call, at a return whose entry was seen; else 0 */
     bool has_duration;
+    bool still_running; /* duration_ns so far: the call has not returned when the ring would lose it */
     enum trigger_verdict verdict; /* fire, or why not */
 };
 
@@ -80,6 +87,11 @@ enum trigger_status trigger_set_status(const struct trigger_set *s, uint32_t i);
 /* "libc.so.6!malloc at 0x7f12… (uprobe)", "12 functions", "pending: …"; owned by the set. */
 const char *trigger_set_where(const struct trigger_set *s, uint32_t i);
 const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uint32_t i);
+/* Durations seen so far, of a trigger that watches returns (@return, slower-than). */
+const struct call_histogram *trigger_set_durations(const struct trigger_set *s, uint32_t i);
+/* How far back the recording can look, as known now (0: not known): a call slower than asked that has
+ * been open for three quarters of it fires while it is still running. */
+void trigger_set_lookback(struct trigger_set *s, uint64_t lookback_ns);
 /* True when every trigger has reached its max_snapshots. */
 bool trigger_set_exhausted(const struct trigger_set *s);
 const struct probe *trigger_set_probe(const struct trigger_set *s);

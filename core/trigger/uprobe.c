@@ -22,7 +22,7 @@ void uprobe_attr(struct perf_event_attr *attr, uint32_t type, const char *path, 
     attr->config2 = offset;
 }
 
-__attribute__((noinline)) static void self_test_function(void)
+__attribute__((noinline)) void uprobe_try_function(void)
 {
     __asm__ volatile("" ::: "memory");
 }
@@ -46,6 +46,13 @@ static int own_offset(uint64_t addr, uint64_t *offset)
     return rc;
 }
 
+int uprobe_try_offset(uint64_t *offset)
+{
+    /* Through a volatile pointer, so that the call is really made. */
+    void (*volatile call)(void) = uprobe_try_function;
+    return own_offset((uint64_t)(uintptr_t)call, offset);
+}
+
 int uprobe_self_test(struct err *err)
 {
     uint32_t type = 0;
@@ -54,7 +61,7 @@ int uprobe_self_test(struct err *err)
     if (rc < 0)
         return rc;
     /* Through a volatile pointer, so that the call is really made. */
-    void (*volatile call)(void) = self_test_function;
+    void (*volatile call)(void) = uprobe_try_function;
     if (own_offset((uint64_t)(uintptr_t)call, &offset) != 0)
         return err_set(err, MTUI_E_IO, "cannot find the self-test's code in /proc/self/maps");
     struct perf_event_attr attr;

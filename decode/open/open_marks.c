@@ -26,7 +26,7 @@ static void put_mark(struct trace_builder *b, const struct snapshot_hit *h)
     int n = snprintf(detail, sizeof detail, "%.400s", h->trigger);
     size_t len = n > 0 ? (size_t)n : 0;
     if (h->duration_ns)
-        n = snprintf(detail + len, sizeof detail - len, ", took %s",
+        n = snprintf(detail + len, sizeof detail - len, h->still_running ? ", still running, %s so far" : ", took %s",
                      fmt_duration(took, h->duration_ns));
     len = strlen(detail);
     if (!by_hand(h) && (h->arg1 || h->arg2))

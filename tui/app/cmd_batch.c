@@ -47,8 +47,10 @@ static void print_json(const struct session *session, const struct session_snaps
     printf(",\"trigger\":");
     print_json_string(s->trigger);
     printf(",\"tid\":%ld,\"time_ns\":%" PRIu64 ",\"bytes\":%" PRIu64
-           ",\"hit_to_command_ns\":%" PRIu64 "}\n",
-           (long)s->tid, s->time_ns, s->bytes, s->hit_to_command_ns);
+           ",\"hit_to_command_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64
+           ",\"still_running\":%s}\n",
+           (long)s->tid, s->time_ns, s->bytes, s->hit_to_command_ns, s->duration_ns,
+           s->still_running ? "true" : "false");
     fflush(stdout);
 }
 

@@ -1,0 +1,69 @@
+/* The session of triggers that watch how long calls take: how far back the rings can look, so that a
+ * call that hangs is caught in time, and what the watching costs. */
+#include "core/session/session_priv.h"
+
+#include "core/trigger/hit_cost.h"
+#include "core/machine/proc_stat.h"
+
+#include <unistd.h>
+
+#define INTERVAL_NS 100000000u
+#define SHARE_MIN   0.02 /* of a CPU: switches are recorded too */
+
+uint64_t session_cpu_time_ns(const struct session *s)
+{
+    uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK), sum = 0;
+    for (size_t i = 0; i < s->targets.len; i++) {
+        struct proc_stat stat;
+        if (proc_stat_read("/proc", target_pid(s->targets.data[i]), 0, &stat, NULL) == 0)
+            sum += stat.cpu_ticks * tick;
+    }
+    return sum;
+}
+
+/* A ring is filled by what runs: while the target waits, it lasts. A snapshot with full rings tells more
+ * than an estimate from the plan. */
+static uint64_t lookback_ns(const struct session *s, double share)
+{
+    if (s->est_lookback_ns && !s->est_at_least)
+        return s->est_lookback_ns;
+    double planned = (double)s->plan_lookback_ns / share;
+    double seen = (double)s->est_lookback_ns;
+    return (uint64_t)(planned > seen ? planned : seen);
+}
+
+static void on_interval(void *arg)
+{
+    struct session *s = arg;
+    uint64_t now = loop_now_ns(s->loop), cpu = session_cpu_time_ns(s);
+    double share = 1;
+    if (s->watch_ns && now > s->watch_ns)
+        share = (double)(cpu - s->watch_cpu_ns) / (double)(now - s->watch_ns);
+    /* The busier of the last two intervals: time comes in ticks of the kernel. */
+    double of = share > s->watch_share ? share : s->watch_share;
+    of = of > 1 ? 1 : of < SHARE_MIN ? SHARE_MIN : of;
+    s->watch_share = share;
+    s->watch_ns = now;
+    s->watch_cpu_ns = cpu;
+    s->watch_timer = 0;
+    if (!s->triggers || s->state > SESSION_ARMED)
+        return;
+    trigger_set_lookback(s->triggers, lookback_ns(s, of));
+    s->watch_timer = loop_add_timer(s->loop, now + INTERVAL_NS, on_interval, s);
+}
+
+static void on_cost(void *arg, uint64_t hit_ns)
+{
+    struct session *s = arg;
+    s->hit_ns = hit_ns;
+    session_notify(s);
+}
+
+void session_watch(struct session *s, const struct record_plan *plan)
+{
+    if (s->setup.n_triggers && s->recorder != PLAN_STEP)
+        s->hit_cost = hit_cost_start(s->loop, on_cost, s);
+    s->plan_lookback_ns = plan_lookback_ns(plan);
+    if (s->setup.when.slower_than_ns && s->plan_lookback_ns)
+        on_interval(s);
+}

@@ -1,0 +1,24 @@
+/* Durations by powers of two: enough to choose a threshold by, at a few instructions a call. */
+#ifndef MTUI_CORE_CALL_HISTOGRAM_H
+#define MTUI_CORE_CALL_HISTOGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CALL_HISTOGRAM_BUCKETS 64
+
+/* All zero: empty. Bucket i counts durations of [2^i, 2^(i+1)) ns; bucket 0 also 0 ns. */
+struct call_histogram {
+    uint64_t bucket[CALL_HISTOGRAM_BUCKETS];
+    uint64_t count, sum_ns, min_ns, max_ns;
+};
+
+void call_histogram_add(struct call_histogram *h, uint64_t duration_ns);
+
+/* The bucket of a duration. */
+size_t call_histogram_bucket(uint64_t duration_ns);
+
+/* The smallest bucket such that permille of all calls are in it or below; 0 for none. */
+size_t call_histogram_quantile(const struct call_histogram *h, unsigned permille);
+
+#endif

@@ -1,0 +1,384 @@
+/* Names to places, armed: at the beginning, at an exec, at each new mapping while something pends. */
+#include "core/trigger/trigger_set_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/alloc.h"
+#include "core/symbols/needed.h"
+#include "core/base/utf8.h"
+
+/* After an exec, how long the new program has to map what a trigger names. */
+#define EXEC_GRACE_NS 1000000000u
+
+/* ---- Processes ---- */
+
+void trigger_set_process_free(struct process *p)
+{
+    for (size_t i = 0; i < p->armed.len; i++)
+        trigger_places_free(&p->armed.data[i].places);
+    vec_free(&p->armed);
+    modules_free(p->modules);
+    free(p);
+}
+
+struct process *trigger_set_find_process(const struct trigger_set *s, pid_t pid)
+{
+    for (size_t i = 0; i < s->processes.len; i++)
+        if (s->processes.data[i]->pid == pid)
+            return s->processes.data[i];
+    return NULL;
+}
+
+static bool pends(const struct process *p, size_t trigger)
+{
+    const struct armed *a = &p->armed.data[trigger];
+    return a->missing || a->places.sites.len == 0;
+}
+
+/* ---- Resolving and arming ---- */
+
+static void set_where(struct entry *e, enum trigger_status status, char *where)
+{
+    free(e->where);
+    e->where = where;
+    e->status = status;
+}
+
+/* What a missing name may still become true for when new files are mapped. A name that exists in
+ * the kernel, too, is refused only when the program is there. */
+static bool may_come(int code)
+{
+    return code == MTUI_E_NOENT || code == MTUI_E_NOTSUP;
+}
+
+/* Resolves trigger i, looking at the program file and the libraries that it needs. */
+static int resolve_in_files(const struct trigger_set *s, const struct needed *needed, size_t i,
+                            struct trigger_places *out, struct err *err)
+{
+    struct modules *m = NULL;
+    struct err first = {0};
+    int rc = MTUI_E_NOENT;
+    for (size_t k = 0; k <= needed->n && rc < 0; k++) {
+        struct err why = {0};
+        const char *path = k == 0 ? s->executable : needed->paths[k - 1];
+        rc = modules_of_file(path, &m, &why);
+        if (rc < 0)
+            continue;
+        rc = trigger_resolve(m, &s->entries.data[i].trigger, (uint32_t)i, out, &why);
+        modules_free(m);
+        /* The most telling failure: that of the program, or one that is more than "not here". */
+        if (rc < 0 && (first.code == 0 || (first.code == MTUI_E_NOENT && rc != MTUI_E_NOENT)))
+            first = why;
+    }
+    return rc < 0 ? err_set(err, first.code ? first.code : MTUI_E_NOENT, "%s",
+                            first.code ? first.text : "the program's file cannot be read")
+                  : 0;
+}
+
+/* pend: what may come later is no failure. explain: a reason is wanted, which takes time. */
+static int resolve_one(struct trigger_set *s, struct process *p, const struct needed *needed,
+                       size_t i, bool pend, bool explain, struct err *err)
+{
+    struct entry *e = &s->entries.data[i];
+    struct trigger_places places = {0};
+    struct err why = {0};
+    int rc = p->modules ? trigger_resolve(p->modules, &e->trigger, (uint32_t)i, &places,
+                                          explain ? &why : NULL)
+                        : resolve_in_files(s, needed, i, &places, &why);
+    if (rc < 0 && !(pend && may_come(rc)))
+        return err_set(err, rc, "%s", why.text);
+    struct armed *a = &p->armed.data[i];
+    a->missing = rc < 0;
+    if (rc < 0) {
+        if (explain || e->status != TRIGGER_PENDING)
+            set_where(e, TRIGGER_PENDING,
+                      xasprintf("pending: %s", explain ? why.text : "not in what is mapped now"));
+        return 0;
+    }
+    trigger_places_free(&a->places);
+    a->places = places;
+    return 0;
+}
+
+static int arm_process(struct trigger_set *s, struct process *p, struct err *err)
+{
+    if (s->options.handed_over) {
+        if (s->callbacks.sites)
+            s->callbacks.sites(s->arg);
+        return 0;
+    }
+    VEC(struct probe_site) sites = {0};
+    struct probe_stats stats;
+    probe_stats(s->probe, &stats);
+    for (size_t i = 0; i < p->armed.len; i++) {
+        const struct armed *a = &p->armed.data[i];
+        /* An address, unlike a file, means nothing in another program. */
+        bool stale = a->missing && stats.mechanism != PROBE_UPROBE;
+        for (size_t k = 0; !stale && k < a->places.sites.len; k++)
+            vec_push(&sites, a->places.sites.data[k]);
+    }
+    int rc = probe_set_sites(s->probe, p->pid, sites.data, sites.len, err);
+    vec_free(&sites);
+    return rc;
+}
+
+/* Status and text of every trigger from what is armed in any process. */
+static void update_entries(struct trigger_set *s)
+{
+    for (size_t i = 0; i < s->entries.len; i++) {
+        struct entry *e = &s->entries.data[i];
+        const struct trigger_places *armed = NULL;
+        for (size_t k = 0; k < s->processes.len; k++)
+            if (!pends(s->processes.data[k], i))
+                armed = &s->processes.data[k]->armed.data[i].places;
+        if (armed)
+            set_where(e, TRIGGER_ARMED,
+                      xasprintf("%s%s%s", armed->where, armed->note ? "; " : "",
+                                armed->note ? armed->note : ""));
+        else if (e->status == TRIGGER_ARMED)
+            set_where(e, TRIGGER_PENDING, xstrdup("pending: its file is not mapped yet"));
+    }
+}
+
+static void note_armed(struct trigger_set *s)
+{
+    uint64_t now = probe_now_ns(s->probe);
+    for (size_t i = 0; i < s->entries.len; i++)
+        if (s->entries.data[i].policy.armed_ns == 0 && s->entries.data[i].status == TRIGGER_ARMED)
+            s->entries.data[i].policy.armed_ns = now;
+}
+
+/* Looks again for what is pending (all: for everything), and arms it. */
+static void look_again(struct trigger_set *s, struct process *p, bool all)
+{
+    struct err err = {0};
+    bool found = false;
+    for (size_t i = 0; i < s->entries.len; i++) {
+        bool pending = pends(p, i);
+        if (!all && !pending)
+            continue;
+        if (resolve_one(s, p, NULL, i, true, false, &err) < 0)
+            continue;
+        if (pending && !pends(p, i)) {
+            found = true;
+            trigger_set_say(s, xasprintf("trigger %s found: %s", s->entries.data[i].trigger.text,
+                             p->armed.data[i].places.where));
+        }
+    }
+    if (found || all) {
+        int rc = arm_process(s, p, &err);
+        if (rc < 0 && rc != MTUI_E_GONE)
+            trigger_set_say(s, xasprintf("%s", err.text));
+    }
+    update_entries(s);
+    note_armed(s);
+}
+
+static void on_look(void *arg)
+{
+    struct trigger_set *s = arg;
+    s->look_timer = 0;
+    for (size_t i = 0; i < s->processes.len; i++) {
+        struct process *p = s->processes.data[i];
+        if (!p->changed)
+            continue;
+        p->changed = false;
+        bool first = p->modules == NULL;
+        struct err err = {0};
+        int rc = first ? modules_of_pid(NULL, p->pid, &p->modules, &err)
+                       : modules_refresh(p->modules, &err);
+        if (rc >= 0)
+            look_again(s, p, first);
+    }
+    trigger_set_tell_lost(s);
+}
+
+/* Many mappings come at once when a program starts: one look for all. */
+static void plan_look(struct trigger_set *s, struct process *p)
+{
+    p->changed = true;
+    if (!s->look_timer)
+        s->look_timer = loop_add_timer(s->loop, loop_now_ns(s->loop), on_look, s);
+}
+
+static bool something_pends(const struct trigger_set *s, const struct process *p)
+{
+    for (size_t i = 0; i < s->entries.len; i++)
+        if (pends(p, i))
+            return true;
+    return false;
+}
+
+static void on_grace_over(void *arg)
+{
+    struct trigger_set *s = arg;
+    s->grace_timer = 0;
+    for (size_t i = 0; i < s->entries.len; i++) {
+        struct entry *e = &s->entries.data[i];
+        if (e->status != TRIGGER_PENDING)
+            continue;
+        set_where(e, TRIGGER_DISARMED, xstrdup("disarmed: the program that runs now lacks it"));
+        trigger_set_say(s, xasprintf("trigger %s is disarmed: the program was replaced (exec) by one that does "
+                         "not have it",
+                         e->trigger.text));
+    }
+}
+
+static void on_exec(struct trigger_set *s, struct process *p, const char *name)
+{
+    char comm[128];
+    bool started = p->modules == NULL; /* the exec that `run` waits for */
+    (void)utf8_escape(comm, sizeof comm, name ? name : "", name ? strlen(name) : 0);
+    modules_free(p->modules);
+    p->modules = NULL;
+    plan_look(s, p);
+    if (started || s->entries.len == 0)
+        return;
+    trigger_set_say(s, xasprintf("process %d runs another program now: %s", (int)p->pid, comm));
+    if (!s->options.may_pend && !s->grace_timer)
+        s->grace_timer =
+            loop_add_timer(s->loop, loop_now_ns(s->loop) + EXEC_GRACE_NS, on_grace_over, s);
+}
+
+static struct process *add_process(struct trigger_set *s, pid_t pid)
+{
+    struct process *p = xcalloc(1, sizeof *p);
+    p->pid = pid;
+    for (size_t i = 0; i < s->entries.len; i++) {
+        struct armed none = {0};
+        vec_push(&p->armed, none);
+    }
+    vec_push(&s->processes, p);
+    return p;
+}
+
+static void remove_process(struct trigger_set *s, pid_t pid)
+{
+    for (size_t i = 0; i < s->processes.len; i++) {
+        if (s->processes.data[i]->pid != pid)
+            continue;
+        trigger_set_process_free(s->processes.data[i]);
+        vec_remove(&s->processes, i);
+        return;
+    }
+}
+
+static void on_process_ended(struct trigger_set *s, pid_t pid)
+{
+    remove_process(s, pid);
+    for (size_t i = 0; s->processes.len == 0 && i < s->entries.len; i++) {
+        struct entry *e = &s->entries.data[i];
+        if (e->status != TRIGGER_PENDING) /* what never came stays pending: that is worth knowing */
+            set_where(e, TRIGGER_DISARMED, xstrdup("disarmed: the target has ended"));
+    }
+}
+
+static bool same_program(pid_t a, pid_t b)
+{
+    char path[64];
+    struct stat x, y;
+    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)a);
+    if (stat(path, &x) != 0)
+        return false;
+    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)b);
+    return stat(path, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* The probes of its parent are armed in it already. An exec asks for a look of its own, but one
+ * that came before the child was watched was not reported. */
+static void on_child(struct trigger_set *s, const struct probe_event *event)
+{
+    struct process *p = add_process(s, event->pid);
+    if (!same_program(event->pid, event->parent))
+        plan_look(s, p);
+}
+
+void trigger_set_on_event(void *arg, const struct probe_event *event)
+{
+    struct trigger_set *s = arg;
+    struct process *p = trigger_set_find_process(s, event->pid);
+    switch (event->change) {
+    case PROBE_THREAD_ENDED:
+        call_match_forget(s->calls, event->tid);
+        break;
+    case PROBE_CHILD:
+        if (!p && s->options.probe.children)
+            on_child(s, event);
+        break;
+    case PROBE_EXEC:
+        call_match_forget(s->calls, event->tid);
+        if (p)
+            on_exec(s, p, event->name);
+        break;
+    case PROBE_MAPPED:
+        if (p && (something_pends(s, p) || p->changed))
+            plan_look(s, p);
+        break;
+    case PROBE_PROCESS_ENDED:
+        on_process_ended(s, event->pid);
+        break;
+    case PROBE_THREAD_BORN:
+        break;
+    }
+    if (s->callbacks.event)
+        s->callbacks.event(s->arg, event);
+}
+
+static void on_trouble(void *arg, const char *sentence)
+{
+    trigger_set_say(arg, xstrdup(sentence));
+}
+
+/* ---- Arming ---- */
+
+/* A process that has not exec'ed yet is still a copy of this one. */
+static int read_modules(struct trigger_set *s, struct process *p, struct needed *needed,
+                        struct err *err)
+{
+    if (!s->executable)
+        return modules_of_pid(NULL, p->pid, &p->modules, err);
+    for (size_t i = 0; i < s->entries.len; i++)
+        if (s->entries.data[i].trigger.kind == TRIGGER_ADDRESS &&
+            !s->entries.data[i].trigger.module)
+            return err_set(err, MTUI_E_NOTSUP,
+                           "trigger %s: the program does not run yet and may be loaded anywhere; "
+                           "use PROGRAM:%s for an address as linked",
+                           s->entries.data[i].trigger.text, s->entries.data[i].trigger.text);
+    (void)needed_files(s->executable, needed, NULL); /* without: its libraries are pending */
+    return 0;
+}
+
+int trigger_set_arm(struct trigger_set *s, pid_t pid, struct err *err)
+{
+    static const struct probe_callbacks callbacks = {trigger_set_on_hit, trigger_set_on_event,
+                                                    on_trouble};
+    struct needed needed = {0};
+    int rc = 0;
+    if (trigger_set_find_process(s, pid))
+        return 0;
+    if (!s->probe)
+        rc = probe_new(s->loop, &s->options.probe, &callbacks, s, &s->probe, err);
+    if (rc < 0)
+        return rc;
+    struct process *p = add_process(s, pid);
+    rc = probe_watch(s->probe, pid, err);
+    if (rc == 0 && s->entries.len > 0)
+        rc = read_modules(s, p, &needed, err);
+    for (size_t i = 0; rc == 0 && i < s->entries.len; i++)
+        rc = resolve_one(s, p, &needed, i, s->options.may_pend, true, err);
+    needed_free(&needed);
+    if (rc == 0 && s->entries.len > 0)
+        rc = arm_process(s, p, err);
+    if (rc < 0) {
+        remove_process(s, pid);
+        return rc;
+    }
+    update_entries(s);
+    note_armed(s);
+    trigger_set_watch_open(s);
+    return 0;
+}
+

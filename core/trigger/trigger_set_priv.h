@@ -1,0 +1,91 @@
+/* Inside of core/trigger/trigger_set: what its files share. trigger_set.c is its life and what it is asked;
+ * trigger_set_arm.c resolves and arms, at the beginning and when the program changes; trigger_set_hits.c
+ * takes what the probes report; trigger_set_open.c finds calls that do not return. */
+#ifndef MTUI_CORE_TRIGGER_SET_PRIV_H
+#define MTUI_CORE_TRIGGER_SET_PRIV_H
+
+#include "core/trigger/call_histogram.h"
+#include "core/trigger/call_match.h"
+#include "core/symbols/modules.h"
+#include "core/trigger/trigger_resolve.h"
+#include "core/trigger/trigger_set.h"
+#include "core/base/vec.h"
+
+struct entry {
+    struct trigger trigger;
+    struct trigger_policy policy;
+    enum trigger_status status;
+    char *where;
+    struct call_histogram durations; /* of slower-than and @return */
+};
+
+/* A trigger in one process. Places that a new program seems to lack stay armed (a uprobe sits in a
+ * file, and its libraries may only not be mapped yet), but count as pending. */
+struct armed {
+    struct trigger_places places;
+    bool missing;
+};
+
+struct process {
+    pid_t pid;
+    struct modules *modules; /* NULL: not exec'ed yet */
+    bool changed;            /* mappings since the last look */
+    VEC(struct armed) armed; /* by trigger */
+};
+
+/* The open call that is suspected to hang, while it is found out whether it is still open: an exception
+ * or longjmp may have left it and no call since have shown that. */
+struct open_check {
+    struct thread_sp *reader; /* NULL: no check goes on */
+    uint32_t trigger;
+    pid_t tid;
+    struct call_open call;
+    unsigned tries;
+    bool gone; /* its frame was left when last seen: its return is on its way, or there is none */
+};
+
+struct trigger_set {
+    struct loop *loop;
+    struct trigger_set_options options;
+    char *executable;
+    struct trigger_set_callbacks callbacks;
+    void *arg;
+    struct probe *probe;
+    struct call_match *calls;
+    VEC(struct entry) entries;
+    VEC(struct process *) processes;
+    int look_timer, grace_timer;
+    unsigned snapshots; /* outstanding */
+    uint64_t hits, lost_told;
+    uint64_t lost_matched; /* losses until the open calls were last forgotten */
+    uint64_t lookback_ns;  /* 0: not known */
+    int open_timer;
+    struct open_check check;
+};
+
+/* Calls trigger_set.h's message and frees the sentence. */
+void trigger_set_say(struct trigger_set *s, char *sentence);
+
+/* ---- trigger_set_arm.c ---- */
+
+void trigger_set_process_free(struct process *p);
+struct process *trigger_set_find_process(const struct trigger_set *s, pid_t pid);
+
+/* What the target does. */
+void trigger_set_on_event(void *arg, const struct probe_event *event);
+
+/* ---- trigger_set_hits.c ---- */
+
+void trigger_set_on_hit(void *arg, const struct probe_hit *h);
+void trigger_set_tell_lost(struct trigger_set *s);
+/* Records were lost since the open calls were last known to be right: forgets them all. */
+bool trigger_set_distrust(struct trigger_set *s);
+
+/* ---- trigger_set_open.c ---- */
+
+/* From now on open calls are looked after; idempotent. */
+void trigger_set_watch_open(struct trigger_set *s);
+void trigger_set_end_open(struct trigger_set *s);
+
+#endif
+
