@@ -382,10 +382,10 @@ static void snapshots_and_hits(void **state)
     }
     char spin[] = "spin", key[] = "key";
     const struct snapshot_hit hits[] = {
-        {first + 1000, 77, spin, 0x401000, 5, 6, 2500000, 1},
-        {first + 2000, 78, spin, 0x401000, 0, 0, 0, 0},
-        {last + 400, 0, key, 0, 0, 0, 0, 2},
-        {last + 9000000000, 77, spin, 0x401000, 0, 0, 0, 2}, /* a clock gone wrong */
+        {first + 1000, 77, spin, 0x401000, 5, 6, 2500000, 1, true},
+        {first + 2000, 78, spin, 0x401000, 0, 0, 3000000, 0, false},
+        {last + 400, 0, key, 0, 0, 0, 0, 2, false},
+        {last + 9000000000, 77, spin, 0x401000, 0, 0, 0, 2, false}, /* a clock gone wrong */
     };
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(snapshot_dir_add_hit(d, &hits[i], &err), 0);
@@ -400,10 +400,10 @@ static void snapshots_and_hits(void **state)
     const struct mark *m = trace_marks(r->trace, &n);
     for (size_t i = 0; i < n; i++) {
         if (m[i].kind == MARK_TRIGGER && m[i].tid == 77) {
-            assert_string_equal(m[i].detail, "spin, took 2.50 ms, arguments 0x5 0x6");
+            assert_string_equal(m[i].detail, "spin, still running, 2.50 ms so far, arguments 0x5 0x6");
             seen |= 1;
         } else if (m[i].kind == MARK_TRIGGER) {
-            assert_string_equal(m[i].detail, "spin, counted only");
+            assert_string_equal(m[i].detail, "spin, took 3.00 ms, counted only");
             seen |= 2;
         } else if (m[i].kind == MARK_SNAPSHOT) {
             assert_int_equal(m[i].time_ns, last + 400);

@@ -292,7 +292,8 @@ static void test_hits(void **state)
                                 .arg1 = UINT64_MAX,
                                 .arg2 = 1,
                                 .duration_ns = 77,
-                                .snapshot = 3};
+                                .snapshot = 3,
+                                .still_running = true};
     struct snapshot_hit early = {.time_ns = 1000, .trigger = key};
     assert_int_equal(snapshot_dir_add_hit(d, &late, &err), 0);
     assert_int_equal(snapshot_dir_add_hit(d, &early, &err), 0);
@@ -301,7 +302,7 @@ static void test_hits(void **state)
     char *text = run_read_file(path, NULL);
     assert_string_equal(
         text, "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n"
-              "2000\t12\tns::f(int)\\t\\n\\x1b\\\\x\tffffffffff60\tffffffffffffffff\t1\t77\t3\n"
+              "2000\t12\tns::f(int)\\t\\n\\x1b\\\\x\tffffffffff60\tffffffffffffffff\t1\t77\t3\trunning\n"
               "1000\t0\tkey\t0\t0\t0\t0\t0\n");
     free(text);
     FILE *f = fopen(path, "a"); /* damage: a short line, a bad number, a line that was cut */
@@ -317,6 +318,7 @@ static void test_hits(void **state)
     assert_int_equal(hits[1].tid, 12);
     assert_int_equal(hits[1].duration_ns, 77);
     assert_int_equal(hits[1].snapshot, 3);
+    assert_true(hits[1].still_running && !hits[0].still_running);
     snapshot_dir_free_hits(hits, n);
     snapshot_dir_close(d);
     free(path);
