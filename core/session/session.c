@@ -332,10 +332,10 @@ static void check_rate(void *arg)
     if (s->state != SESSION_PREPARING)
         return;
     probe_stats(trigger_set_probe(s->triggers), &stats);
-    uint64_t hit_ns = s->hit_ns ? s->hit_ns : HIT_COST_ASSUMED_NS;
     call_rate_judge(stats.hits + stats.lost, loop_now_ns(s->loop) - s->probed_ns,
-                    session_cpu_time_ns(s) - s->probed_cpu_ns, hit_ns, &rate);
+                    session_cpu_time_ns(s) - s->probed_cpu_ns, session_hit_ns(s), &rate);
     call_rate_text(&rate, text, sizeof text);
+    s->rate = rate;
     if (!rate.costly || s->setup.force) {
         if (rate.hits)
             session_log(s, SESSION_INFO, "the triggers are %s", text);
@@ -482,6 +482,7 @@ void session_get_status(struct session *s, struct session_status *out)
         .est_from = s->est_from,
         .est_at_least = s->est_at_least,
         .hit_ns = s->hit_ns,
+        .rate = s->rate,
     };
     if (s->est_lookback_ns && !s->est_at_least && s->armed_ns)
         out->est_full_ns = s->armed_ns + s->est_lookback_ns;

@@ -24,6 +24,7 @@
 #include "core/record/recorder.h"
 #include "core/session/session_setup.h"
 #include "core/session/snapshot_dir.h"
+#include "core/trigger/call_rate.h"
 #include "core/machine/target.h"
 #include "core/trigger/trigger_policy.h"
 #include "core/trigger/trigger_set.h"
@@ -127,6 +128,7 @@ struct session_status {
     uint64_t hit_to_command_ns; /* of the last snapshot by a trigger; 0: none yet */
     uint64_t est_full_ns;       /* estimate: when the ring was full, loop clock; 0: unknown */
     uint64_t est_lookback_ns;   /* estimate from the last snapshot of full rings; 0: unknown */
+    struct call_rate_result rate; /* what the triggers cost, lately; duration_ns 0: not known */
     uint64_t hit_ns;            /* what a hit costs here, measured; 0: not known */
     bool est_at_least;          /* no snapshot had full rings: the longest span of any */
     unsigned est_from;          /* the snapshot that the estimate comes from */

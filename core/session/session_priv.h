@@ -83,6 +83,8 @@ struct session {
     int watch_timer;
     uint64_t plan_lookback_ns;    /* of a busy CPU; 0: no ring */
     uint64_t watch_ns, watch_cpu_ns; /* loop clock and the targets' CPU time at the last look */
+    struct call_rate_result rate; /* of the last second; duration_ns 0: not known */
+    uint64_t rate_ns, rate_hits, rate_cpu_ns; /* when it began: loop clock, hits, CPU time */
     double watch_share;           /* of a CPU that the targets had before it */
     struct maps_writer_stats maps_stats;
 };
@@ -102,6 +104,8 @@ void session_finish_later(struct session *s, bool ok, const char *sentence);
 
 /* session_watch.c */
 void session_watch(struct session *s, const struct record_plan *plan);
+/* What a hit costs: as measured, or else as assumed. */
+uint64_t session_hit_ns(const struct session *s);
 /* CPU time of all targets so far. */
 uint64_t session_cpu_time_ns(const struct session *s);
 

@@ -8,7 +8,13 @@
 #include <unistd.h>
 
 #define INTERVAL_NS 100000000u
+#define RATE_NS     1000000000u
 #define SHARE_MIN   0.02 /* of a CPU: switches are recorded too */
+
+uint64_t session_hit_ns(const struct session *s)
+{
+    return s->hit_ns ? s->hit_ns : HIT_COST_ASSUMED_NS;
+}
 
 uint64_t session_cpu_time_ns(const struct session *s)
 {
@@ -32,6 +38,23 @@ static uint64_t lookback_ns(const struct session *s, double share)
     return (uint64_t)(planned > seen ? planned : seen);
 }
 
+/* What the triggers cost now, over the last second. */
+static void note_rate(struct session *s, uint64_t now, uint64_t cpu)
+{
+    struct probe_stats stats;
+    if (s->rate_ns && now - s->rate_ns < RATE_NS)
+        return;
+    probe_stats(trigger_set_probe(s->triggers), &stats);
+    uint64_t hits = stats.hits + stats.lost;
+    if (s->rate_ns)
+        call_rate_judge(hits - s->rate_hits, now - s->rate_ns,
+                        cpu > s->rate_cpu_ns ? cpu - s->rate_cpu_ns : 0, session_hit_ns(s),
+                        &s->rate);
+    s->rate_ns = now;
+    s->rate_hits = hits;
+    s->rate_cpu_ns = cpu;
+}
+
 static void on_interval(void *arg)
 {
     struct session *s = arg;
@@ -48,7 +71,9 @@ static void on_interval(void *arg)
     s->watch_timer = 0;
     if (!s->triggers || s->state > SESSION_ARMED)
         return;
-    trigger_set_lookback(s->triggers, lookback_ns(s, of));
+    note_rate(s, now, cpu);
+    if (s->plan_lookback_ns)
+        trigger_set_lookback(s->triggers, lookback_ns(s, of));
     s->watch_timer = loop_add_timer(s->loop, now + INTERVAL_NS, on_interval, s);
 }
 
@@ -61,9 +86,9 @@ static void on_cost(void *arg, uint64_t hit_ns)
 
 void session_watch(struct session *s, const struct record_plan *plan)
 {
-    if (s->setup.n_triggers && s->recorder != PLAN_STEP)
-        s->hit_cost = hit_cost_start(s->loop, on_cost, s);
+    if (!s->setup.n_triggers || s->recorder == PLAN_STEP)
+        return;
+    s->hit_cost = hit_cost_start(s->loop, on_cost, s);
     s->plan_lookback_ns = plan_lookback_ns(plan);
-    if (s->setup.when.slower_than_ns && s->plan_lookback_ns)
-        on_interval(s);
+    on_interval(s);
 }

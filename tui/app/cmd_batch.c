@@ -38,7 +38,7 @@ static void print_json_string(const char *s)
     putchar('"');
 }
 
-static void print_json(const struct session *session, const struct session_snapshot *s)
+static void print_json(struct session *session, const struct session_snapshot *s)
 {
     printf("{\"snapshot\":%u,\"dir\":", s->number);
     print_json_string(snapshot_dir_path(session_dir(session)));
@@ -46,6 +46,10 @@ static void print_json(const struct session *session, const struct session_snaps
     print_json_string(s->data);
     printf(",\"trigger\":");
     print_json_string(s->trigger);
+    struct session_status status;
+    session_get_status(session, &status);
+    printf(",\"hit_cost_ns\":%" PRIu64 ",\"hits_per_s\":%.0f", status.hit_ns,
+           status.rate.per_second);
     printf(",\"tid\":%ld,\"time_ns\":%" PRIu64 ",\"bytes\":%" PRIu64
            ",\"hit_to_command_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64
            ",\"still_running\":%s}\n",
@@ -100,6 +104,12 @@ static void say_armed(struct batch *b, const struct session_status *status)
         fprintf(stderr, "%s%s", i ? ", " : ", waiting for ", spec);
     }
     fputc('\n', stderr);
+    if (status->rate.hits) {
+        char cost[200];
+        fprintf(stderr, "mtui: the trigger%s %s %s\n", setup->n_triggers > 1 ? "s" : "",
+                setup->n_triggers > 1 ? "are" : "is",
+                call_rate_text(&status->rate, cost, sizeof cost));
+    }
 }
 
 /* A signal finishes the recording; a second one presses. A program that we started gets it too. */

@@ -15,7 +15,7 @@ static const struct style plain, dim = {.ink = ROLE_DIM}, warn = {.ink = ROLE_WA
 
 int v_record_live_rows(const struct record *r)
 {
-    return r->session ? ROWS : 2;
+    return r->session ? ROWS + v_record_calls_rows(r) : 2;
 }
 
 char *v_record_clock(char out[16], int64_t unix_ns)
@@ -237,6 +237,9 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
         return;
     }
     bar_draw_rule(s, at.row, at.col, at.cols, "Live", st->rec.mechanism, r->m->glyphs);
+    if (at.rows > ROWS)
+        v_record_draw_calls(r, s,
+                            (struct rect){at.row + ROWS, at.col, at.rows - ROWS, at.cols});
     draw_state(r, s, at, 1);
     draw_ack(r, s, at, 2);
     if (st->recorder == PLAN_STEP)

@@ -73,6 +73,9 @@ int v_record_plan_rows(const struct record *r);
 void v_record_draw_plan(struct record *r, struct surface *s, struct rect at);
 int v_record_live_rows(const struct record *r);
 void v_record_draw_live(struct record *r, struct surface *s, struct rect at);
+/* Durations of watched calls, below the live rows; 0 rows without any. */
+int v_record_calls_rows(const struct record *r);
+void v_record_draw_calls(struct record *r, struct surface *s, struct rect at);
 void v_record_new_lists(struct record *r);
 void v_record_draw_snapshots(struct record *r, struct surface *s, struct rect at);
 void v_record_draw_hits(struct record *r, struct surface *s, struct rect at);

@@ -1,0 +1,108 @@
+#!/bin/sh
+# A function that is slow once in 100,000 calls, at random, on one of four threads: attached with
+# --slower-than, mtui catches that call and no other, every time. Two runs, ten with MTUI_LONG=1. What is
+# slow is known from the program's own clock (tests/slow_target.c).
+set -u
+cd "$(dirname "$0")/.." || exit 1
+: "${MTUI_BUILD:=$PWD/build/release}"
+mtui=$MTUI_BUILD/mtui
+tool=$MTUI_BUILD/tests/slow_target
+tmp=$(mktemp -d) || exit 1
+passed=0 failed=0 target=''
+slow_ms=400 limit_ms=300 # a call that the machine interrupts for so long would be slow, too
+
+clean() {
+    [ -z "$target" ] || kill -9 "$target" 2>/dev/null
+    rm -rf "$tmp"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: run $run: $name"
+        sed 's/^/    stderr: /' "$tmp/err"
+        sed 's/^/    program: /' "$tmp/program"
+        cat "$tmp/rec/hits.tsv" 2>/dev/null
+    fi
+}
+
+if ! "$mtui" doctor 2>/dev/null | grep -q '^uprobes *present'; then
+    echo "SKIPPED: uprobes are not permitted"
+    echo '0 passed, 0 failed, 1 skipped'
+    exit 0
+fi
+if ! perf record -q -e cpu-clock -o "$tmp/try.data" true >/dev/null 2>&1; then
+    echo "SKIPPED: perf does not record here"
+    echo '0 passed, 0 failed, 1 skipped'
+    exit 0
+fi
+
+record() { # OPTIONS...: one recording of a new program; sets number, tid, ns, end, took_us
+    rm -rf "$tmp/rec" "$tmp/in"
+    mkfifo "$tmp/in"
+    "$tool" $slow_ms "$run$$" <"$tmp/in" >"$tmp/program" &
+    target=$!
+    exec 7>"$tmp/in"
+    "$mtui" attach -p $target -r sample -t handle --slower-than ${limit_ms}ms --force --duration 60s \
+        --batch --json -o "$tmp/rec" "$@" >"$tmp/out" 2>"$tmp/err" 7>&- </dev/null
+    check "exit $?" [ -f "$tmp/rec/snap-1/perf.data" ]
+    exec 7>&-
+    wait $target
+    target=''
+    awk -F'\t' '$8 == 1 {print $5, $2, $7, $1}' "$tmp/rec/hits.tsv" >"$tmp/hit"
+    check 'one hit made the snapshot' [ "$(wc -l <"$tmp/hit")" = 1 ]
+    read -r number tid ns end <"$tmp/hit"
+    number=$(printf '%d' "0x$number")
+    took_us=$(sed -n "s/^slow $number $tid //p" "$tmp/program")
+    check 'the program says that this call was slow, in this thread' [ -n "$took_us" ]
+    "$mtui" export -f marks "$tmp/rec" >"$tmp/marks" 2>>"$tmp/err" </dev/null
+    "$mtui" export -f spans "$tmp/rec" >"$tmp/spans" 2>>"$tmp/err" </dev/null
+    # The call is in the trace: in its thread, for most of its time.
+    long=$(awk -F'\t' -v tid="$tid" -v from=$((end - ns)) -v to="$end" '
+        $1 == tid && $6 == "handle" {
+            a = $3 > from ? $3 : from; b = $4 < to ? $4 : to
+            if (b > a) sum += b - a
+        }
+        END {printf "%d", sum}' "$tmp/spans")
+    check "the call is in the trace ($long of $ns ns)" [ "$long" -gt $((ns / 2)) ]
+}
+
+# A ring that holds seconds: the call is caught at its return.
+at_return() {
+    record -s 16M
+    check 'no other hit' [ "$(wc -l <"$tmp/rec/hits.tsv")" = 2 ]
+    us=$((ns / 1000))
+    # The program may be interrupted between the return and its look at the clock.
+    check "as long as it says ($us and $took_us us)" \
+        [ $((us - ${took_us:-0})) -lt 10000 -a $((${took_us:-0} - us)) -lt 200000 ]
+    check 'JSON tells the duration' \
+        grep -q "\"duration_ns\":$ns,\"still_running\":false" "$tmp/out"
+    check 'the mark' grep -qP "\t$tid\ttrigger\thandle, took " "$tmp/marks"
+}
+
+# A ring that would soon lose its beginning: caught while it runs.
+while_running() {
+    record -s 1M
+    check 'before its end' [ $((ns / 1000)) -lt "${took_us:-0}" ]
+    check 'JSON says so' grep -q "\"duration_ns\":$ns,\"still_running\":true" "$tmp/out"
+    check 'hits.tsv says so' grep -qP '\t1\trunning$' "$tmp/rec/hits.tsv"
+    check 'the mark' grep -qP "\t$tid\ttrigger\thandle, still running, " "$tmp/marks"
+}
+
+runs=2
+[ -z "${MTUI_LONG:-}" ] || runs=10
+run=0
+while [ $run -lt $runs ]; do
+    run=$((run + 1))
+    at_return
+done
+run=$((run + 1))
+while_running
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
