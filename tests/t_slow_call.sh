@@ -88,7 +88,7 @@ at_return() {
 
 # A ring that would soon lose its beginning: caught while it runs.
 while_running() {
-    record -s 1M
+    record -s 256K
     check 'before its end' [ $((ns / 1000)) -lt "${took_us:-0}" ]
     check 'JSON says so' grep -q "\"duration_ns\":$ns,\"still_running\":true" "$tmp/out"
     check 'hits.tsv says so' grep -qP '\t1\trunning$' "$tmp/rec/hits.tsv"
