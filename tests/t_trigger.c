@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/trigger/call_match.h"
@@ -257,6 +258,21 @@ static void conditions_on_registers(void **state)
         if (trigger_if_parse(wrong[i], &c, &err) >= 0)
             fail_msg("\"%s\" is taken", wrong[i]);
     struct trigger t;
+    const struct trigger_conditions always = {0}, slow = {.slower_than_ns = 1};
+    assert_int_equal(trigger_parse(&t, "f if ret == 1", &slow, &err), 0);
+    trigger_fini(&t);
+    assert_int_equal(trigger_parse(&t, "f if ret == 1", NULL, &err), 0);
+    trigger_fini(&t);
+    static const char *const words[] = {"f", "if", "arg1", ">", "3", "and", "arg2==1", "g", "if"};
+    size_t taken = 0;
+    char *joined = trigger_join(words, 9, &taken);
+    assert_string_equal(joined, "f if arg1 > 3 and arg2==1");
+    assert_int_equal(taken, 7);
+    free(joined);
+    joined = trigger_join(words + 7, 2, &taken);
+    assert_string_equal(joined, "g");
+    assert_int_equal(taken, 1);
+    free(joined);
     assert_int_equal(trigger_parse(&t, "m:f@return if ret < 0 and arg6 > 1", NULL, &err), 0);
     assert_true(t.at_return);
     assert_string_equal(t.name, "f");
@@ -269,7 +285,7 @@ static void conditions_on_registers(void **state)
     assert_int_equal(trigger_parse(&t, "a.c:12 if arg1 == 1", NULL, &err), 0);
     assert_int_equal(t.line, 12);
     trigger_fini(&t);
-    assert_int_equal(trigger_parse(&t, "f if ret == 1", NULL, &err), MTUI_E_INVAL);
+    assert_int_equal(trigger_parse(&t, "f if ret == 1", &always, &err), MTUI_E_INVAL);
     assert_non_null(strstr(err.text, "@return"));
 }
 

@@ -180,6 +180,13 @@ static int arm_triggers(struct session *s, struct err *err)
                          "step follows a call from its beginning: name %s without @return",
                          s->setup.triggers[i]);
         }
+        if (rc == 0 && s->recorder == PLAN_STEP && t.condition.n) {
+            trigger_fini(&t);
+            rc = err_set(err, MTUI_E_NOTSUP,
+                         "step begins at every hit and does not look at registers first: name %s "
+                         "without its condition, or use -r sample",
+                         s->setup.triggers[i]);
+        }
         if (rc < 0)
             return rc;
         trigger_set_add(s->triggers, &t);

@@ -109,12 +109,12 @@ static const char *find_if(const char *spec)
     return strstr(slash ? slash : spec, " if ");
 }
 
-static int parse_if(struct trigger *t, const char *text, struct err *err)
+static int parse_if(struct trigger *t, const char *text, bool known, struct err *err)
 {
     int rc = trigger_if_parse(text, &t->condition, err);
     if (rc < 0)
         return err_prefix(err, "trigger %s", t->text);
-    if (trigger_if_needs_ret(&t->condition) && !trigger_needs_return(t))
+    if (known && trigger_if_needs_ret(&t->condition) && !trigger_needs_return(t))
         return err_set(err, MTUI_E_INVAL,
                        "trigger %s: what a function returns is known at its return: write NAME%s if "
                        "ret ...",
@@ -122,7 +122,7 @@ static int parse_if(struct trigger *t, const char *text, struct err *err)
     return 0;
 }
 
-static int parse(struct trigger *t, const char *spec, struct err *err)
+static int parse(struct trigger *t, const char *spec, bool known, struct err *err)
 {
     const char *condition = find_if(spec);
     size_t len = condition ? (size_t)(condition - spec) : strlen(spec);
@@ -144,7 +144,7 @@ static int parse(struct trigger *t, const char *spec, struct err *err)
         rc = err_set(err, MTUI_E_INVAL, "trigger %s: only a function returns; %s needs one", spec,
                      t->at_return ? AT_RETURN : "slower-than");
     if (rc == 0 && condition)
-        rc = parse_if(t, condition + strlen(" if "), err);
+        rc = parse_if(t, condition + strlen(" if "), known, err);
     return rc;
 }
 
@@ -154,12 +154,39 @@ int trigger_parse(struct trigger *t, const char *spec, const struct trigger_cond
     struct trigger parsed = {.text = xstrdup(spec)};
     if (when)
         parsed.when = *when;
-    int rc = parse(&parsed, spec, err);
+    int rc = parse(&parsed, spec, when != NULL, err);
     if (rc < 0)
         trigger_fini(&parsed);
     else
         *t = parsed;
     return rc;
+}
+
+static char *append(char *text, const char *word)
+{
+    char *more = xasprintf("%s %s", text, word);
+    free(text);
+    return more;
+}
+
+char *trigger_join(const char *const *word, size_t n, size_t *taken)
+{
+    char *spec = xstrdup(word[0]);
+    size_t i = 1;
+    bool more = n > 2 && !strcmp(word[1], "if");
+    while (more) {
+        size_t start = strlen(spec) + strlen(" if ");
+        bool whole = false;
+        spec = append(spec, word[i++]); /* "if" or "and" */
+        while (i < n && !whole) {
+            struct trigger_if c;
+            spec = append(spec, word[i++]);
+            whole = strlen(spec) > start && trigger_if_parse(spec + start, &c, NULL) == 0;
+        }
+        more = whole && i + 1 < n && !strcmp(word[i], "and");
+    }
+    *taken = i;
+    return spec;
 }
 
 void trigger_fini(struct trigger *t)

@@ -14,6 +14,7 @@
 #define MTUI_CORE_TRIGGER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/base/err.h"
@@ -42,12 +43,15 @@ struct trigger {
     struct trigger_conditions when;
 };
 
-/* Parses spec; `when` is copied (NULL: all zero). MTUI_E_INVAL with the reason: empty, no name
+/* Parses spec; `when` is copied (NULL: not known yet, and what depends on it is not checked). MTUI_E_INVAL with the reason: empty, no name
  * before @return, a regex that PCRE2 refuses (with the offset), an address that is no number, line
  * 0, slower-than on a line or an address (which have no return), a condition that does not parse or
  * asks for ret where nothing returns. */
 int trigger_parse(struct trigger *t, const char *spec, const struct trigger_conditions *when,
                   struct err *err);
+/* Of words that were split at blanks, the first spec with its condition ("f" "if" "arg1" ">" "3" "g": all
+ * but the last), from malloc; *taken gets their number. n > 0. */
+char *trigger_join(const char *const *word, size_t n, size_t *taken);
 void trigger_fini(struct trigger *t);
 
 /* True when hits of entry and return are both needed: @return (for the duration) or slower-than. */

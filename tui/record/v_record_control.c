@@ -9,6 +9,7 @@
 #include "core/base/alloc.h"
 #include "core/base/conf.h"
 #include "core/base/fmt.h"
+#include "core/base/vec.h"
 #include "core/machine/proc_stat.h"
 #include "tui/cli/cli.h"
 
@@ -285,19 +286,24 @@ void v_record_set_triggers(struct record *r, const char *specs)
     struct conf_words *w = xcalloc(1, sizeof *w);
     struct err err;
     int rc = may_edit(r) ? conf_split(specs, w, &err) : 1;
-    for (size_t i = 0; rc == 0 && i < w->n; i++) {
+    VEC(char *) list = {0};
+    for (size_t i = 0, taken; rc == 0 && i < w->n; i += taken) {
         struct trigger t;
-        rc = trigger_parse(&t, w->word[i], NULL, &err);
+        vec_push(&list, trigger_join(w->word + i, w->n - i, &taken));
+        rc = trigger_parse(&t, list.data[list.len - 1], NULL, &err);
         if (rc == 0)
             trigger_fini(&t);
     }
     if (rc < 0)
         model_error(r->m, "%s", err.text);
-    if (rc == 0) {
+    if (rc == 0)
         model_clear_triggers(r->m);
-        for (size_t i = 0; i < w->n; i++)
-            model_add_trigger(r->m, w->word[i]);
+    for (size_t i = 0; i < list.len; i++) {
+        if (rc == 0)
+            model_add_trigger(r->m, list.data[i]);
+        free(list.data[i]);
     }
+    vec_free(&list);
     free(w);
 }
 

@@ -5,6 +5,7 @@
 #include "core/base/alloc.h"
 #include "core/base/conf.h"
 #include "core/base/utf8.h"
+#include "core/trigger/trigger.h"
 #include "tui/ui/bar.h"
 #include "tui/ui/settings.h"
 #include "tui/ui/ui_state.h"
@@ -252,6 +253,22 @@ static int need_args(const struct conf_words *w, size_t n, enum action act, stru
 }
 
 /* Commands that are not actions of a view; 1 when it is none of them. */
+/* `:trigger f if arg1 > 3`, with or without quotes. */
+static int add_trigger(struct ui *ui, const struct conf_words *w, struct err *err)
+{
+    struct trigger t;
+    size_t taken;
+    char *spec = trigger_join(w->word + 1, w->n - 1, &taken);
+    int rc = taken == w->n - 1 ? trigger_parse(&t, spec, NULL, err)
+                               : need_args(w, 1, ACT_TRIGGER, err);
+    if (rc == 0) {
+        trigger_fini(&t);
+        model_add_trigger(ui->m, spec);
+    }
+    free(spec);
+    return rc;
+}
+
 static int own_command(struct ui *ui, enum action act, const struct conf_words *w, struct err *err)
 {
     int rc;
@@ -277,10 +294,8 @@ static int own_command(struct ui *ui, enum action act, const struct conf_words *
     case ACT_WAIT:
         return err_set(err, MTUI_E_STATE, "wait has a meaning in scripts only");
     case ACT_TRIGGER:
-        rc = need_args(w, 1, act, err);
-        if (rc == 0)
-            model_add_trigger(ui->m, w->word[1]);
-        return rc;
+        rc = w->n < 2 ? need_args(w, 1, act, err) : 0;
+        return rc == 0 ? add_trigger(ui, w, err) : rc;
     case ACT_UNTRIGGER:
         rc = need_args(w, 1, act, err);
         if (rc == 0 && !model_remove_trigger(ui->m, w->word[1]))
