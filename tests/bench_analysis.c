@@ -63,7 +63,7 @@ static double fold(const struct trace *t)
 {
     struct trace *folded;
     double from = cpu_ms();
-    if (fold_recursion(t, &folded, NULL) < 0)
+    if (fold_recursion(t, NULL, &folded, NULL) < 0)
         exit(1);
     double ms = cpu_ms() - from;
     trace_free(folded);

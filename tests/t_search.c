@@ -225,7 +225,7 @@ static void folding(void **state)
                                      "gap 270 280 lost\n");
     struct trace *f = NULL;
     struct err err;
-    assert_int_equal(fold_recursion(t, &f, &err), 0);
+    assert_int_equal(fold_recursion(t, NULL, &f, &err), 0);
     assert_int_equal(trace_check(f, &err), 0);
     const struct {
         size_t depth;
@@ -249,7 +249,7 @@ static void folding(void **state)
     /* A random trace without direct recursion comes out as it went in. */
     t = gentrace_random(&(struct gentrace){
         .spans = 5000, .threads = 2, .depth = 6, .functions = 31, .base_ns = 1, .step_ns = 9, .seed = 2});
-    assert_int_equal(fold_recursion(t, &f, &err), 0);
+    assert_int_equal(fold_recursion(t, NULL, &f, &err), 0);
     assert_int_equal(trace_check(f, &err), 0);
     for (size_t i = 0; i < 2; i++) {
         uint64_t recursive = 0;

@@ -5,10 +5,20 @@
 #ifndef MTUI_DECODE_FOLD_RECURSION_H
 #define MTUI_DECODE_FOLD_RECURSION_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "core/base/err.h"
 #include "decode/trace/trace.h"
 
-/* A new trace, the caller's. O(spans). MTUI_E_NOMEM. */
-int fold_recursion(const struct trace *t, struct trace **out, struct err *err);
+struct fold_options {
+    const atomic_bool *cancel;  /* NULL: none */
+    atomic_uint_fast64_t *done; /* NULL, or counts the spans looked at while it works */
+};
+
+/* A new trace, the caller's, which refers to nothing of the old one. O(spans). options NULL: none of them.
+ * MTUI_E_NOMEM, MTUI_E_CANCEL. */
+int fold_recursion(const struct trace *t, const struct fold_options *options, struct trace **out,
+                   struct err *err);
 
 #endif

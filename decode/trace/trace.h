@@ -11,6 +11,7 @@
 #ifndef MTUI_DECODE_TRACE_H
 #define MTUI_DECODE_TRACE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -195,6 +196,9 @@ void trace_builder_times(const struct trace_builder *b, uint64_t *first_ns, uint
 uint64_t trace_builder_spans(const struct trace_builder *b);
 uint64_t trace_builder_clamped(const struct trace_builder *b);
 uint64_t trace_builder_too_deep(const struct trace_builder *b);
+
+/* trace_builder_finish looks at it now and then: MTUI_E_CANCEL. NULL: none. */
+void trace_builder_set_cancel(struct trace_builder *b, const atomic_bool *cancel);
 
 /* Ends what is open at its thread's last time (SPAN_INFERRED_END), sorts, and hands over the trace;
  * the builder is then empty and, as after a failure, only good for trace_builder_free. */

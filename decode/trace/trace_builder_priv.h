@@ -50,6 +50,7 @@ struct trace_builder {
     VEC(struct mark) marks;
     struct text_chunk *texts;
     bool no_memory;
+    const atomic_bool *cancel; /* of trace_builder_finish, or NULL */
 };
 
 /* Takes t, whose pid and tid no other one has. */

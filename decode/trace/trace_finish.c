@@ -166,9 +166,10 @@ static void free_chunks(struct thread_builder *t, struct large_heir *heir, const
 /* From the order of calls into rows; what is open ends at the thread's last time. Frees the chunks as it
  * goes, unless they are borrowed. A frame found around others is appended after them, but it is the first
  * of its stretch in its row: rows come out sorted. */
-static int sort_into_rows(struct thread_builder *t, size_t nfn, struct track *k)
+static int sort_into_rows(struct thread_builder *t, size_t nfn, const atomic_bool *cancel, struct track *k)
 {
     struct rows rows;
+    int rc = 0;
     size_t depths = t->now.rows > t->rows ? t->now.rows : t->rows;
     if (t->info.spans == 0)
         return 0;
@@ -186,7 +187,9 @@ static int sort_into_rows(struct thread_builder *t, size_t nfn, struct track *k)
     struct run run;
     size_t open_at = 0;
     const struct span *open = next_open(t, &open_at);
-    while (reader_next(&r, &run)) {
+    while (rc == 0 && reader_next(&r, &run)) {
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+            rc = MTUI_E_CANCEL;
         free_chunks(t, &rows.memory, r.chunk);
         if (run.begins)
             open_wraps(&rows, t, (uint16_t)-run.floor);
@@ -201,7 +204,7 @@ static int sort_into_rows(struct thread_builder *t, size_t nfn, struct track *k)
     k->spans = rows.spans;
     k->nested = rows.nested;
     k->row_first = rows.first;
-    return 0;
+    return rc;
 }
 
 static void widen(uint64_t *first, uint64_t *last, uint64_t from, uint64_t to)
@@ -275,8 +278,9 @@ static int build_tracks(struct trace_builder *b, struct trace *t)
     for (size_t i = 0; i < b->threads.len; i++) {
         struct thread_builder *from = b->threads.data[i];
         struct track *k = &t->tracks[i];
-        if (sort_into_rows(from, functions_count(b->functions), k) < 0)
-            return MTUI_E_NOMEM;
+        int rc = sort_into_rows(from, functions_count(b->functions), b->cancel, k);
+        if (rc < 0 && !k->spans)
+            return rc;
         k->info = from->info;
         k->info.depths = k->row_first ? from->rows : 0;
         k->info.last_ns = from->now_ns;
@@ -288,6 +292,8 @@ static int build_tracks(struct trace_builder *b, struct trace *t)
         from->comm = NULL;
         k->info.comm = k->comm;
         t->ntracks++;
+        if (rc < 0)
+            return rc;
     }
     return 0;
 }
@@ -335,13 +341,23 @@ static void set_times(struct trace *t)
     t->info.last_ns = last;
 }
 
+void trace_builder_set_cancel(struct trace_builder *b, const atomic_bool *cancel)
+{
+    b->cancel = cancel;
+}
+
 int trace_builder_finish(struct trace_builder *b, struct trace **out, struct err *err)
 {
     struct trace *t = xcalloc(1, sizeof *t);
     size_t nthreads = b->threads.len;
     t->tracks = calloc(nthreads ? nthreads : 1, sizeof *t->tracks);
-    if (b->no_memory || !t->tracks || build_tracks(b, t) < 0 || index_tids(t) < 0) {
+    int rc = b->no_memory || !t->tracks ? MTUI_E_NOMEM : build_tracks(b, t);
+    if (rc == 0)
+        rc = index_tids(t);
+    if (rc < 0) {
         trace_free(t);
+        if (rc == MTUI_E_CANCEL)
+            return err_set(err, rc, "cancelled");
         return err_set(err, MTUI_E_NOMEM,
                        "not enough memory for this trace: choose a smaller range or fewer threads");
     }

@@ -5,6 +5,7 @@
  *   timeline_trace.c      a trace comes in: index, colours, the place it opens at
  *   timeline_threads.c    its threads and processes: order, what is collapsed, hidden, pinned
  *   timeline_grow.c       more of it comes in: everything stays where it is
+ *   timeline_fold.c       the same with recursion folded, made by a worker
  *   timeline_layout.c     which rows of which threads stand on which lines
  *   timeline_draw.c       ruler, minimap, headers, rows of spans
  *   timeline_cell.c       a flame cell as a cell of the surface
@@ -81,10 +82,22 @@ struct tl_job {
     bool jump_to_longest;
 };
 
+/* The trace with recursion folded while it is being made. */
+struct tl_folding {
+    struct worker *worker;      /* NULL: none is being made */
+    const struct trace *from;   /* the model's */
+    struct trace *made;
+    atomic_uint_fast64_t done;  /* of `spans` */
+    uint64_t spans;
+    struct err err;
+    int rc;
+};
+
 struct timeline {
     struct model *m;
     const struct trace *trace; /* what is shown: the model's, or `folded`; NULL: none */
-    struct trace *folded;      /* the same with direct recursion folded; ours */
+    struct trace *folded;      /* direct recursion folded; ours; of an earlier part while more is folded */
+    struct tl_folding folding;
     const struct pyramid *pyramid; /* the model's or `made`; NULL until the index is there */
     struct flame_source *src;
     struct worker *indexer;
@@ -111,7 +124,8 @@ struct timeline {
     size_t pinned; /* lines at the head of `lines` that belong to pinned threads */
     size_t pin_top, top; /* first line shown of the pinned ones, of the others */
 
-    bool compact, fold, details, ranging;
+    bool compact, details, ranging;
+    bool fold; /* asked for; shown once it is made */
     enum tl_color color;
     enum tl_source source_shown;
     uint64_t range_from_ns; /* ranging: the end that stays */
@@ -145,11 +159,10 @@ struct timeline {
 
 /* Takes the model's trace (or none): all that belongs to the old one goes. */
 void tl_set_trace(struct timeline *tl);
-/* Shows the trace with direct recursion folded, or as it is; the selection stays on its time. */
-void tl_set_fold(struct timeline *tl, bool fold);
 void tl_free_trace(struct timeline *tl);
-/* In and out again, but for what the user has set up: the model's trace with threads, colours and index. */
-void tl_take_trace(struct timeline *tl);
+/* In and out again, but for what the user has set up: the model's trace, or its folded one (then the
+ * timeline's), with threads, colours and index. */
+void tl_take_trace(struct timeline *tl, struct trace *folded);
 void tl_drop_trace(struct timeline *tl);
 /* To the last trigger's call, if there is one; false: nothing has changed. */
 bool tl_open_at_call(struct timeline *tl);
@@ -158,6 +171,9 @@ bool tl_open_at_call(struct timeline *tl);
 
 /* The model's trace is more of the one that is shown. */
 void tl_grow_trace(struct timeline *tl);
+/* Shows the model's trace, or its folded one (then the timeline's), in place of what is shown of it:
+ * threads, selection, lines and search stay where they are. */
+void tl_show_trace(struct timeline *tl, struct trace *folded);
 uint16_t tl_role(struct timeline *tl, fn_id fn);
 void tl_forget_roles(struct timeline *tl);
 bool tl_instructions(const struct timeline *tl);
@@ -165,6 +181,20 @@ bool tl_instructions(const struct timeline *tl);
 char *tl_duration(const struct timeline *tl, char *out, uint64_t ns);
 /* A time since the trace's start, as exact as the present zoom needs. */
 char *tl_time(const struct timeline *tl, char *out, uint64_t t_ns);
+
+/* ---- timeline_fold.c ---- */
+
+/* Asks for the trace with direct recursion folded, or as it is; the selection stays on its time. Until the
+ * folded one is made, what is there goes on being shown. */
+void tl_set_fold(struct timeline *tl, bool fold);
+/* Makes the folded one of the model's trace, from the start, if it is asked for. */
+void tl_fold_start(struct timeline *tl);
+/* Ends the making; the wish stays. */
+void tl_fold_stop(struct timeline *tl);
+/* The user stops it: false when nothing is being made. */
+bool tl_fold_cancel(struct timeline *tl);
+bool tl_is_folding(const struct timeline *tl);
+unsigned tl_fold_percent(struct timeline *tl);
 
 /* ---- timeline_threads.c ---- */
 

@@ -125,16 +125,12 @@ static void restore_scroll(struct timeline *tl, const struct kept *k)
     }
 }
 
-void tl_grow_trace(struct timeline *tl)
+void tl_show_trace(struct timeline *tl, struct trace *folded)
 {
     struct kept k = {.search_fn = FN_NONE, .jump_fn = FN_NONE};
-    if (!tl->trace || !tl->m->trace || !tl->sel.valid) {
-        tl_set_trace(tl);
-        return;
-    }
     keep(tl, &k);
     tl_drop_trace(tl);
-    tl_take_trace(tl);
+    tl_take_trace(tl, folded);
     viewport_set_trace(&tl->view, trace_info(tl->trace)->first_ns, trace_info(tl->trace)->last_ns);
     restore_threads(tl, &k);
     tl_layout(tl);
@@ -150,4 +146,17 @@ void tl_grow_trace(struct timeline *tl)
     free(k.threads);
     free(k.closed);
     model_redraw(tl->m);
+}
+
+void tl_grow_trace(struct timeline *tl)
+{
+    if (!tl->trace || !tl->m->trace || !tl->sel.valid) {
+        tl_set_trace(tl);
+        return;
+    }
+    tl_fold_stop(tl);
+    /* A folded one stands for itself: it stays until more of it is folded. */
+    if (!tl->folded)
+        tl_show_trace(tl, NULL);
+    tl_fold_start(tl);
 }

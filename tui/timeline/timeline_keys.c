@@ -168,9 +168,6 @@ static bool looks(struct timeline *tl, enum action act, const char *arg)
         return true;
     case ACT_RECURSION:
         tl_set_fold(tl, !tl->fold);
-        if (tl->trace)
-            model_say(tl->m, tl->fold ? "direct recursion shows as one call"
-                                      : "every level of recursion shows");
         return true;
     case ACT_COLOR_BY:
         return color_by(tl, arg);
@@ -222,6 +219,8 @@ static bool window(struct timeline *tl, enum action act)
 
 static bool cancel(struct timeline *tl)
 {
+    if (tl_fold_cancel(tl))
+        return true;
     if (tl->ranging) {
         tl->ranging = false;
     } else if (tl->m->range_end_ns > tl->m->range_start_ns) {
@@ -284,6 +283,8 @@ bool tl_action(struct timeline *tl, enum action act, const char *arg)
     case ACT_CALLS:
         tl_name_subject(tl); /* the screens that answer come next */
         return false;
+    case ACT_INTERRUPT:
+        return tl_fold_cancel(tl);
     case ACT_CANCEL:
         return cancel(tl);
     case ACT_COPY:

@@ -35,17 +35,21 @@ void tl_select(struct timeline *tl, struct selection sel)
 /* Folded rows have other depths than those of the trace: there it is the outermost of its chain. */
 void tl_name_subject(struct timeline *tl)
 {
+    const struct trace *t = tl->m->trace;
     const struct span *s = selection_span(tl->src, &tl->sel);
-    for (size_t d = tl->sel.depth; s && d < trace_thread(tl->m->trace, tl->sel.thread)->depths; d++) {
+    ssize_t thread = s ? trace_find_thread(t, trace_thread(tl->trace, tl->sel.thread)->tid) : -1;
+    if (!tl->folded)
+        thread = (ssize_t)tl->sel.thread; /* also where two threads have one id */
+    for (size_t d = tl->sel.depth; s && thread >= 0 && d < trace_thread(t, (size_t)thread)->depths; d++) {
         size_t n = 0;
-        const struct span *row = trace_row(tl->m->trace, tl->sel.thread, d, &n);
-        const struct span *at = tl->folded ? trace_row_at(tl->m->trace, tl->sel.thread, d, s->start_ns) : s;
+        const struct span *row = trace_row(t, (size_t)thread, d, &n);
+        const struct span *at = tl->folded ? trace_row_at(t, (size_t)thread, d, s->start_ns) : s;
         if (!at || at->fn != s->fn || at->start_ns != s->start_ns || at->end_ns != s->end_ns)
             continue;
         model_name_subject(tl->m, (struct model_subject){.valid = true,
                                                          .call = true,
                                                          .fn = s->fn,
-                                                         .thread = tl->sel.thread,
+                                                         .thread = (size_t)thread,
                                                          .depth = d,
                                                          .index = (size_t)(at - row)});
         return;

@@ -20,7 +20,7 @@ static void add_gap(struct tl_thread *th, const struct gap *gap)
 static void add_gaps(struct timeline *tl)
 {
     size_t n;
-    const struct gap *gaps = trace_gaps(tl->m->trace, &n); /* lives as long as the threads */
+    const struct gap *gaps = trace_gaps(tl->trace, &n); /* lives as long as the threads */
     for (size_t i = 0; i < n; i++) {
         ssize_t own = gaps[i].tid ? trace_find_thread(tl->trace, gaps[i].tid) : -1;
         if (own >= 0)

@@ -4,7 +4,6 @@
 
 #include "core/base/alloc.h"
 #include "core/base/loop.h"
-#include "decode/trace/fold_recursion.h"
 #include "tui/term/color.h"
 #include "tui/timeline/ruler.h"
 #include "tui/term/theme.h"
@@ -135,6 +134,7 @@ static void free_index(struct timeline *tl)
 
 void tl_drop_trace(struct timeline *tl)
 {
+    tl_fold_stop(tl);
     free_index(tl);
     source_finder_clear(tl->finder);
     tl_free_threads(tl);
@@ -232,11 +232,10 @@ static void open_at_trigger(struct timeline *tl)
     tl_set_cursor(tl, at);
 }
 
-void tl_take_trace(struct timeline *tl)
+void tl_take_trace(struct timeline *tl, struct trace *folded)
 {
-    tl->trace = tl->m->trace;
-    if (tl->fold && fold_recursion(tl->trace, &tl->folded, NULL) == 0)
-        tl->trace = tl->folded;
+    tl->folded = folded;
+    tl->trace = folded ? folded : tl->m->trace;
     tl_forget_roles(tl);
     make_index(tl);
     tl_set_threads(tl);
@@ -250,34 +249,9 @@ void tl_set_trace(struct timeline *tl)
         return;
     const struct trace_info *info = trace_info(tl->m->trace);
     viewport_init(&tl->view, info->first_ns, info->last_ns, cols);
-    tl_take_trace(tl);
+    tl_take_trace(tl, NULL);
     tl_layout(tl);
     open_at_trigger(tl);
     tl->view.back.len = 0;
-}
-
-void tl_set_fold(struct timeline *tl, bool fold)
-{
-    struct err err;
-    struct trace *folded = NULL;
-    if (!tl->m->trace || fold == tl->fold)
-        return;
-    if (fold && fold_recursion(tl->m->trace, &folded, &err)) {
-        model_error(tl->m, "%s", err.text);
-        return;
-    }
-    const struct span *s = selection_span(tl->src, &tl->sel);
-    uint64_t at = s ? s->start_ns : tl->cursor_ns;
-    size_t thread = tl->sel.thread;
-    free_index(tl);
-    trace_free(tl->folded);
-    tl->folded = folded;
-    tl->trace = folded ? folded : tl->m->trace;
-    tl->fold = fold;
-    tl->sel.valid = false;
-    make_index(tl);
-    tl_layout(tl);
-    struct selection sel;
-    if (selection_innermost(tl->src, thread, trace_thread(tl->trace, thread)->depths, at, &sel))
-        tl_select(tl, sel);
+    tl_fold_start(tl);
 }

@@ -113,6 +113,8 @@ static void draw(void *view, struct surface *s, struct rect r)
     tl->last_visible = tl->at.visible;
     tl_draw_head(tl, s, r);
     tl_draw_rows(tl, s, tl->at.rows);
+    if (tl_is_folding(tl)) /* its progress is on the screen */
+        model_redraw(tl->m);
     if (detail > 0)
         tl_draw_detail(tl, s, (struct rect){r.row + r.rows - detail, r.col, detail, r.cols});
 }
@@ -222,6 +224,10 @@ static void state(void *view, char *out, size_t size)
     }
     const struct trace_info *info = trace_info(tl->trace);
     /* What matters most comes first: the tab row cuts at the right. */
+    if (tl_is_folding(tl)) {
+        snprintf(out, size, "folding %u %%, ^C stops", tl_fold_percent(tl));
+        return;
+    }
     tl_duration(tl, d, info->last_ns - info->first_ns);
     if (model_is_growing(tl->m))
         snprintf(out, size, "%sdecoding %u %%  %s", info->sampled ? "SAMPLED " : "",
