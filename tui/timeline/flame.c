@@ -214,10 +214,10 @@ static size_t dominant(const struct cell_spans *cs)
     return best;
 }
 
-static void compose_many(struct flame_cell *c, const struct cell_spans *cs)
+static void compose_many(struct flame_cell *c, const struct cell_spans *cs, bool whole_cols)
 {
     const struct span *main = &cs->row->spans[dominant(cs)];
-    c->owned = owned_mask(cs);
+    c->owned = whole_cols ? 0xff : owned_mask(cs);
     c->eighths = (uint8_t)count_bits(c->owned);
     c->flags |= FLAME_AGGREGATE;
     size_t off = cs->row->off_cpu(cs->row, cs->first, cs->end);
@@ -293,7 +293,7 @@ static void compose(struct flame_cell *c, const struct cell_spans *cs, const str
         if ((s->flags & SPAN_OFF_CPU) && (c->shape == FLAME_FULL || c->shape == FLAME_DENSITY))
             c->shape = FLAME_OFF;
     } else if (count > 2 || !compose_two(c, cs)) {
-        compose_many(c, cs);
+        compose_many(c, cs, ax->whole_cols);
         return;
     }
     if (is_alternate(cs->row, cs->first))

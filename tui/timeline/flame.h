@@ -41,6 +41,8 @@ struct flame_window flame_window_ns(uint64_t t0_ns, uint64_t t1_ns, int cols);
 struct flame_axis {
     struct flame_window window;
     int cols;
+    bool whole_cols; /* only flame_render_halves is to follow: of a crowded cell `owned` and `eighths` are
+                        not worked out, which is most of its cost; all of it counts as owned */
     uint64_t *edges;
 };
 

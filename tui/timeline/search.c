@@ -253,68 +253,94 @@ static bool is_left_out(const struct search *s, const struct search_row *row, si
            (row->count == 0 && search_complete(s));
 }
 
-/* The first match at or behind the place: in a near stretch of time, then in ever longer ones, so that
- * what is found near costs little whatever the size of the trace. `skip` spans of the place's own row
- * have been seen. */
-static bool find_forward(struct search *s, struct place p, size_t skip_to, size_t thread,
-                         struct selection *out)
+/* One row's part in the present stretch of time [f->from_ns, f->to_ns): a match that comes before the best one
+ * so far takes its place. */
+static void look_forward(struct search_find *f, const struct search_row *row)
 {
-    for (uint64_t from = p.time_ns, reach = 4096;; from = later(from, reach), reach *= 4) {
-        uint64_t horizon = later(from, reach), best_time = horizon;
-        bool found = false, more = false;
-        for (size_t i = 0; i < s->rows.len; i++) {
-            const struct search_row *row = &s->rows.data[i];
-            if (is_left_out(s, row, thread))
-                continue;
-            struct flame_row r = flame_source_row(s->src, row->thread, row->depth);
-            size_t k = from == p.time_ns ? index_at(s, row, p) : r.seek(&r, 0, from);
-            if (row->thread == p.thread && row->depth == p.depth && k < skip_to)
-                k = skip_to;
-            size_t end = best_time == UINT64_MAX ? r.n : r.seek(&r, k, best_time);
-            more |= end < r.n;
-            k = scan_forward(s, row, r.spans, k, end);
-            if (k < end && (!found || r.spans[k].start_ns < best_time)) {
-                found = true;
-                best_time = r.spans[k].start_ns;
-                *out = (struct selection){true, row->thread, row->depth, k};
-            }
-        }
-        if (found || !more)
-            return found;
+    struct search *s = f->search;
+    struct flame_row r = flame_source_row(s->src, row->thread, row->depth);
+    size_t k = f->from_ns == f->time_ns ? index_at(s, row, (struct place){f->time_ns, f->thread, f->depth})
+                                        : r.seek(&r, 0, f->from_ns);
+    if (row->thread == f->thread && row->depth == f->depth && k < f->skip_to)
+        k = f->skip_to;
+    size_t end = f->to_ns == UINT64_MAX ? r.n : r.seek(&r, k, f->to_ns);
+    f->more |= end < r.n;
+    k = scan_forward(s, row, r.spans, k, end);
+    if (k < end && (!f->best.valid || r.spans[k].start_ns < f->to_ns)) {
+        f->to_ns = r.spans[k].start_ns;
+        f->best = (struct selection){true, row->thread, row->depth, k};
     }
 }
 
-static bool find_back(struct search *s, struct place p, size_t thread, struct selection *out)
+/* Among equal times the last in order wins. */
+static void look_back(struct search_find *f, const struct search_row *row)
 {
-    for (uint64_t to = p.time_ns, reach = 4096;; to -= reach < to ? reach : to, reach *= 4) {
-        uint64_t best_time = to > reach ? to - reach : 0;
-        bool found = false, more = false;
-        for (size_t i = 0; i < s->rows.len; i++) {
-            const struct search_row *row = &s->rows.data[i];
-            if (is_left_out(s, row, thread))
-                continue;
-            struct flame_row r = flame_source_row(s->src, row->thread, row->depth);
-            size_t end = to == p.time_ns ? index_at(s, row, p) : r.seek(&r, 0, to);
-            size_t begin = r.seek(&r, 0, best_time);
-            if (begin > end)
-                begin = end;
-            more |= begin > 0;
-            size_t k = scan_back(s, row, r.spans, begin, end);
-            /* Among equal times the last in order wins. */
-            if (k > begin) {
-                found = true;
-                best_time = r.spans[k - 1].start_ns;
-                *out = (struct selection){true, row->thread, row->depth, k - 1};
-            }
-        }
-        if (found || !more)
-            return found;
+    struct search *s = f->search;
+    struct flame_row r = flame_source_row(s->src, row->thread, row->depth);
+    size_t end = f->to_ns == f->time_ns ? index_at(s, row, (struct place){f->time_ns, f->thread, f->depth})
+                                        : r.seek(&r, 0, f->to_ns);
+    size_t begin = r.seek(&r, 0, f->from_ns);
+    if (begin > end)
+        begin = end;
+    f->more |= begin > 0;
+    size_t k = scan_back(s, row, r.spans, begin, end);
+    if (k > begin) {
+        f->from_ns = r.spans[k - 1].start_ns;
+        f->best = (struct selection){true, row->thread, row->depth, k - 1};
     }
 }
 
-bool search_first(struct search *s, uint64_t t_ns, size_t thread, struct selection *out)
+/* The next stretch of time, on from the one before. What is found near costs little, whatever the size of the
+ * trace: stretches begin short and grow. */
+static void next_stretch(struct search_find *f)
 {
-    return find_forward(s, (struct place){t_ns, 0, 0}, 0, thread, out);
+    f->row = 0;
+    f->more = false;
+    if (f->delta > 0) {
+        f->from_ns = f->edge_ns;
+        f->to_ns = f->edge_ns = later(f->edge_ns, f->reach_ns);
+    } else {
+        f->to_ns = f->edge_ns;
+        f->from_ns = f->edge_ns = f->edge_ns > f->reach_ns ? f->edge_ns - f->reach_ns : 0;
+    }
+    f->reach_ns *= 4;
+}
+
+/* From the place before the spans of (time, thread, depth) on; skip_to: of that row. */
+static struct search_find find_from(struct search *s, struct place p, size_t skip_to, int delta, size_t only)
+{
+    struct search_find f = {.search = s,
+                            .delta = delta,
+                            .only = only,
+                            .time_ns = p.time_ns,
+                            .thread = p.thread,
+                            .depth = p.depth,
+                            .skip_to = skip_to,
+                            .edge_ns = p.time_ns,
+                            .reach_ns = 4096};
+    next_stretch(&f);
+    return f;
+}
+
+bool search_find_step(struct search_find *f, size_t max_rows)
+{
+    struct search *s = f->search;
+    for (; !f->done && max_rows > 0; max_rows--) {
+        if (f->row == s->rows.len) {
+            f->done = f->best.valid || !f->more;
+            if (!f->done)
+                next_stretch(f);
+            continue;
+        }
+        const struct search_row *row = &s->rows.data[f->row++];
+        if (is_left_out(s, row, f->only))
+            continue;
+        if (f->delta > 0)
+            look_forward(f, row);
+        else
+            look_back(f, row);
+    }
+    return f->done;
 }
 
 /* Empty spans of one row that start together follow each other at once. */
@@ -334,18 +360,38 @@ static bool same_instant(struct search *s, const struct selection *from, int del
     return false;
 }
 
+struct search_find search_find_first(struct search *s, uint64_t t_ns, size_t thread)
+{
+    return find_from(s, (struct place){t_ns, 0, 0}, 0, 1, thread);
+}
+
+struct search_find search_find_next(struct search *s, const struct selection *from, int delta, size_t thread)
+{
+    const struct span *span = selection_span(s->src, from);
+    struct search_find f = {.done = true};
+    if (!span || same_instant(s, from, delta, &f.best))
+        return f;
+    struct place p = {span->start_ns, from->thread, from->depth};
+    return find_from(s, p, from->index + 1, delta, thread);
+}
+
+static bool find_all(struct search_find f, struct selection *out)
+{
+    search_find_step(&f, SIZE_MAX);
+    if (f.best.valid)
+        *out = f.best;
+    return f.best.valid;
+}
+
+bool search_first(struct search *s, uint64_t t_ns, size_t thread, struct selection *out)
+{
+    return find_all(search_find_first(s, t_ns, thread), out);
+}
+
 bool search_next(struct search *s, const struct selection *from, int delta, size_t thread,
                  struct selection *out)
 {
-    const struct span *span = selection_span(s->src, from);
-    if (!span)
-        return false;
-    if (same_instant(s, from, delta, out))
-        return true;
-    struct place p = {span->start_ns, from->thread, from->depth};
-    if (delta > 0)
-        return find_forward(s, p, from->index + 1, thread, out);
-    return find_back(s, p, thread, out);
+    return find_all(search_find_next(s, from, delta, thread), out);
 }
 
 bool search_longest(struct search *s, struct selection *out)

@@ -47,6 +47,28 @@ bool search_next(struct search *s, const struct selection *from, int delta, size
 /* The first match that starts at or after t. */
 bool search_first(struct search *s, uint64_t t_ns, size_t thread, struct selection *out);
 
+/* The same in parts, for traces of thousands of rows: to be stepped until it is done; then best is the match,
+ * not valid when there is none. A plain value that must not outlive the search. */
+struct search_find {
+    struct search *search;
+    bool done;
+    struct selection best;
+    /* private */
+    int delta;
+    size_t only; /* thread, or SEARCH_ANY_THREAD */
+    uint64_t time_ns;
+    size_t thread, depth, skip_to;    /* the place it began at */
+    uint64_t from_ns, to_ns;          /* the present stretch, cut short by the best match */
+    uint64_t edge_ns, reach_ns;
+    size_t row;                       /* the next to be looked at */
+    bool more;                        /* there are spans beyond the stretch */
+};
+
+struct search_find search_find_next(struct search *s, const struct selection *from, int delta, size_t thread);
+struct search_find search_find_first(struct search *s, uint64_t t_ns, size_t thread);
+/* Looks at so many rows; true when done. */
+bool search_find_step(struct search_find *f, size_t max_rows);
+
 /* Once complete: the longest match (first in order among equals), how many there are, and how many come
  * up to and including the span `at` in the rows [from, to) of search_rows: to be asked for in parts where
  * there are thousands. */

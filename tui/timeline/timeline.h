@@ -80,6 +80,9 @@ struct tl_places {
 struct tl_job {
     int timer; /* of the loop; 0: none */
     bool jump_to_longest;
+    struct search_find find; /* what is to be selected; search NULL: nothing */
+    bool from_start;         /* when nothing comes behind the cursor, from the trace's start on */
+    char none[160];          /* to be said when there is none */
 };
 
 /* The trace with recursion folded while it is being made. */
@@ -306,6 +309,8 @@ void tl_search_function(struct timeline *tl);
 void tl_call_step(struct timeline *tl, int delta, bool any_thread);
 void tl_longest_call(struct timeline *tl);
 void tl_search_clear(struct timeline *tl);
+/* Ends a look for the next match or call with what it finds, before anything else is done. */
+void tl_find_finish(struct timeline *tl);
 /* The how-manieth match the selection is; false while that is still being counted. */
 bool tl_match_rank(struct timeline *tl, uint64_t *rank);
 /* The same search in another trace object; text is its pattern when fn is FN_NONE. */

@@ -322,6 +322,7 @@ void tl_draw_rows(struct timeline *tl, struct surface *s, struct rect r)
     struct flame_cell *cells = xcalloc(3 * cols, sizeof *cells);
     struct flame_axis ax;
     flame_axis_init(&ax, viewport_window(&tl->view));
+    ax.whole_cols = tl->compact;
     for (int row = 0; row < r.rows; row++) {
         const struct tl_line *line = tl_line_at(tl, row);
         if (!line)

@@ -128,6 +128,7 @@ static void restore_scroll(struct timeline *tl, const struct kept *k)
 void tl_show_trace(struct timeline *tl, struct trace *folded)
 {
     struct kept k = {.search_fn = FN_NONE, .jump_fn = FN_NONE};
+    tl_find_finish(tl);
     keep(tl, &k);
     tl_drop_trace(tl);
     tl_take_trace(tl, folded);

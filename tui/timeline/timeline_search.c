@@ -1,4 +1,7 @@
 /* Search by name, calls of the same function, and the work on their indexes between frames. */
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "core/base/fmt.h"
 #include "core/base/loop.h"
 #include "tui/timeline/timeline.h"
@@ -6,6 +9,7 @@
 #define JOB_SPANS 400000   /* about a millisecond or two of work */
 #define JOB_ROWS 24
 #define RANK_ROWS 4096
+#define FIND_ROWS 8192     /* two or three milliseconds */
 #define QUICK_SPANS 400000 /* done at once */
 
 static void job_run(void *arg);
@@ -44,9 +48,61 @@ bool tl_match_rank(struct timeline *tl, uint64_t *rank)
     return true;
 }
 
+/* ---- Looking for a match ---- */
+
+/* Goes where it was found, or says that it was not. */
+static void found(struct timeline *tl)
+{
+    struct search_find *f = &tl->job.find;
+    struct search *s = f->search;
+    if (!f->best.valid && tl->job.from_start) {
+        tl->job.from_start = false;
+        *f = search_find_first(s, 0, SEARCH_ANY_THREAD);
+        return;
+    }
+    f->search = NULL;
+    if (f->best.valid)
+        tl_select(tl, f->best);
+    else
+        model_say(tl->m, "%s", tl->job.none);
+}
+
+/* Looks at some rows; true: there is nothing (more) to find. */
+static bool find_slice(struct timeline *tl, size_t rows)
+{
+    if (tl->job.find.search && search_find_step(&tl->job.find, rows))
+        found(tl);
+    return !tl->job.find.search;
+}
+
+void tl_find_finish(struct timeline *tl)
+{
+    while (!find_slice(tl, SIZE_MAX))
+        ;
+}
+
+/* What is near is found at once, the rest between frames. */
+__attribute__((format(printf, 4, 5)))
+static void find(struct timeline *tl, struct search_find f, bool from_start, const char *none, ...)
+{
+    va_list ap;
+    va_start(ap, none);
+    vsnprintf(tl->job.none, sizeof tl->job.none, none, ap);
+    va_end(ap);
+    struct search *s = f.search;
+    tl->job.find = f;
+    tl->job.from_start = from_start;
+    if (!s) /* found already, or nowhere to look from */
+        found(tl);
+    else if (!find_slice(tl, FIND_ROWS))
+        tl_job_start(tl);
+}
+
 /* One slice; true when there is nothing left to do. */
 static bool job_slice(struct timeline *tl)
 {
+    if (!find_slice(tl, FIND_ROWS))
+        return false;
     if (!rank_known(tl)) {
         count_rank(tl);
         return false;
@@ -117,6 +173,8 @@ void tl_job_stop(struct timeline *tl)
 
 void tl_search_clear(struct timeline *tl)
 {
+    if (tl->job.find.search == tl->search)
+        tl->job.find.search = NULL;
     search_free(tl->search);
     tl->search = NULL;
     tl->match.of = NULL;
@@ -136,7 +194,6 @@ void tl_search(struct timeline *tl, const char *pattern)
 {
     struct err err;
     struct search *s;
-    struct selection sel;
     if (!pattern || !*pattern) {
         tl_search_clear(tl);
         return;
@@ -150,11 +207,8 @@ void tl_search(struct timeline *tl, const char *pattern)
     const struct span *here = selection_span(tl->src, &tl->sel);
     if (here && search_has(s, here->fn))
         return;
-    if (search_first(s, tl->cursor_ns, SEARCH_ANY_THREAD, &sel) ||
-        search_first(s, 0, SEARCH_ANY_THREAD, &sel))
-        tl_select(tl, sel);
-    else
-        model_say(tl->m, "%s has no calls in this trace", search_text(s));
+    find(tl, search_find_first(s, tl->cursor_ns, SEARCH_ANY_THREAD), true, "%s has no calls in this trace",
+         search_text(s));
 }
 
 void tl_search_function(struct timeline *tl)
@@ -175,16 +229,12 @@ void tl_search_again(struct timeline *tl, fn_id fn, const char *text)
 
 void tl_search_step(struct timeline *tl, int delta)
 {
-    struct selection sel;
     if (!tl->search) {
         model_say(tl->m, "nothing to search for: / asks, # takes this function");
         return;
     }
-    if (search_next(tl->search, &tl->sel, delta, SEARCH_ANY_THREAD, &sel))
-        tl_select(tl, sel);
-    else
-        model_say(tl->m, "no %s match of /%s/", delta > 0 ? "further" : "earlier",
-                  search_text(tl->search));
+    find(tl, search_find_next(tl->search, &tl->sel, delta, SEARCH_ANY_THREAD), false, "no %s match of /%s/",
+         delta > 0 ? "further" : "earlier", search_text(tl->search));
 }
 
 /* ---- Calls of the selected span's function ---- */
@@ -195,6 +245,7 @@ static struct search *calls_of_selection(struct timeline *tl)
     if (!s)
         return NULL;
     if (!tl->calls || tl->calls_fn != s->fn) {
+        tl->job.find.search = NULL;
         search_free(tl->calls);
         tl->calls = search_by_function(tl->trace, tl->src, s->fn);
         tl->calls_fn = s->fn;
@@ -205,14 +256,11 @@ static struct search *calls_of_selection(struct timeline *tl)
 void tl_call_step(struct timeline *tl, int delta, bool any_thread)
 {
     struct search *calls = calls_of_selection(tl);
-    struct selection sel;
     if (!calls)
         return;
-    if (search_next(calls, &tl->sel, delta, any_thread ? SEARCH_ANY_THREAD : tl->sel.thread, &sel))
-        tl_select(tl, sel);
-    else
-        model_say(tl->m, "no %s call of %s%s", delta > 0 ? "further" : "earlier", search_text(calls),
-                  any_thread ? "" : " in this thread");
+    find(tl, search_find_next(calls, &tl->sel, delta, any_thread ? SEARCH_ANY_THREAD : tl->sel.thread), false,
+         "no %s call of %s%s", delta > 0 ? "further" : "earlier", search_text(calls),
+         any_thread ? "" : " in this thread");
 }
 
 void tl_longest_call(struct timeline *tl)

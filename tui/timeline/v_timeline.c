@@ -127,6 +127,7 @@ static bool act(void *view, enum action action, const char *arg)
     if (!tl->trace) {
         return (action == ACT_INTERRUPT || action == ACT_CANCEL) && model_stop_loading(tl->m);
     }
+    tl_find_finish(tl);
     bool used = tl_merged_action(tl, action, arg) || (!tl_merged_shown(tl) && tl_action(tl, action, arg));
     tl->touched |= used;
     if (!used && action == ACT_CANCEL && model_is_growing(tl->m))
@@ -139,6 +140,7 @@ static bool act(void *view, enum action action, const char *arg)
 static bool mouse(void *view, const struct mouse *m, struct rect r)
 {
     struct timeline *tl = view;
+    tl_find_finish(tl);
     bool used = tl_merged_shown(tl) ? tl_merged_mouse(tl, m, r) : tl_mouse(tl, m);
     tl->touched |= used;
     if (used)
