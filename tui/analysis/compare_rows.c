@@ -1,5 +1,6 @@
 #include "tui/analysis/compare_rows.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,10 @@ const struct list_column compare_columns[CMP_COUNT] = {
     [CMP_TOTAL_MEDIAN] = {.title = "MED.TOTAL", .cols = 9, .priority = 7, .right = true},
     [CMP_NAME] = {.title = "FUNCTION", .cols = 20, .priority = 0, .stretch = true},
 };
+
+const char *const compare_fields[CMP_COUNT] = {
+    "self_diff_ns", "self_ns", "median_self_ns", "calls_diff", "calls", "median_calls",
+    "total_diff_ns", "total_ns", "median_total_ns", "function"};
 
 struct compare_rows {
     const struct trace *trace;
@@ -213,4 +218,16 @@ void compare_rows_cell(const struct compare_rows *r, size_t row, enum compare_co
     case CMP_COUNT:
         break;
     }
+}
+
+void compare_rows_plain(const struct compare_rows *r, size_t row, enum compare_column column,
+                        struct list_cell *cell)
+{
+    const struct compare_row *c = r->rows.data[row];
+    bool diff = column == CMP_SELF_DIFF || column == CMP_CALLS_DIFF || column == CMP_TOTAL_DIFF;
+    if (column == CMP_NAME)
+        snprintf(cell->text, LIST_CELL_MAX, "%s", name_of(r, c));
+    else
+        snprintf(cell->text, LIST_CELL_MAX, "%s%" PRIu64,
+                 diff && value(c, column + 1) < value(c, column + 2) ? "-" : "", value(c, column));
 }

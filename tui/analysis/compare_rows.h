@@ -20,6 +20,8 @@ enum compare_column {
 };
 
 extern const struct list_column compare_columns[CMP_COUNT];
+/* Of compare_rows_plain. */
+extern const char *const compare_fields[CMP_COUNT];
 
 struct compare_rows;
 
@@ -39,5 +41,8 @@ size_t compare_rows_total(const struct compare_rows *r); /* without the filter *
 const struct compare_row *compare_rows_at(const struct compare_rows *r, size_t row);
 void compare_rows_cell(const struct compare_rows *r, size_t row, enum compare_column column,
                        struct list_cell *cell);
+/* The same for programs: numbers without units, differences with their sign, 0 where nothing was called. */
+void compare_rows_plain(const struct compare_rows *r, size_t row, enum compare_column column,
+                        struct list_cell *cell);
 
 #endif

@@ -1,5 +1,6 @@
 #include "tui/analysis/v_calls.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +131,25 @@ static void row_cell(void *arg, size_t row, size_t column, struct list_cell *cel
     }
 }
 
-static const struct list_rows list_rows = {.count = row_count, .identity = row_identity, .cell = row_cell};
+/* Times as in the other exports: not since the trace's start. */
+static void row_plain(void *arg, size_t row, size_t column, struct list_cell *cell)
+{
+    const struct calls_view *v = arg;
+    const struct stats_call *c = call_at(v, row);
+    if (column == COL_DURATION)
+        snprintf(cell->text, LIST_CELL_MAX, "%" PRIu64, c->duration_ns);
+    else if (column == COL_START)
+        snprintf(cell->text, LIST_CELL_MAX, "%" PRIu64, c->start_ns);
+    else if (column == COL_CALLER)
+        snprintf(cell->text, LIST_CELL_MAX, "%s", caller_of(v, c));
+    else
+        row_cell(arg, row, column, cell);
+}
+
+static const char *const fields[COL_COUNT] = {"duration_ns", "times_p50", "start_ns", "tid", "note", "caller"};
+
+static const struct list_rows list_rows = {
+    .count = row_count, .identity = row_identity, .cell = row_cell, .plain = row_plain, .fields = fields};
 
 static bool passes(const struct calls_view *v, const struct stats_call *c)
 {

@@ -54,7 +54,14 @@ static void row_cell(void *arg, size_t row, size_t column, struct list_cell *cel
     compare_rows_cell(((struct compare_view *)arg)->rows, row, (enum compare_column)column, cell);
 }
 
-static const struct list_rows list_rows = {.count = row_count, .identity = row_identity, .cell = row_cell};
+static void row_plain(void *arg, size_t row, size_t column, struct list_cell *cell)
+{
+    compare_rows_plain(((struct compare_view *)arg)->rows, row, (enum compare_column)column, cell);
+}
+
+static const struct list_rows list_rows = {
+    .count = row_count, .identity = row_identity, .cell = row_cell, .plain = row_plain,
+    .fields = compare_fields};
 
 static void arrange(struct compare_view *v)
 {

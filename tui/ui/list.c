@@ -165,7 +165,8 @@ void list_write_table(const struct list *l, FILE *file)
     const char *between = "";
     for (size_t c = 0; c < l->n_columns; c++)
         if (!(l->hidden >> c & 1))
-            fprintf(file, "%s%s", between, l->columns[c].title), between = "\t";
+            fprintf(file, "%s%s", between, l->rows.plain ? l->rows.fields[c] : l->columns[c].title),
+                between = "\t";
     fputc('\n', file);
     for (size_t row = 0; row < l->rows.count(l->arg); row++) {
         between = "";
@@ -174,7 +175,7 @@ void list_write_table(const struct list *l, FILE *file)
             char clean[4 * LIST_CELL_MAX];
             if (l->hidden >> c & 1)
                 continue;
-            l->rows.cell(l->arg, row, c, &cell);
+            (l->rows.plain ? l->rows.plain : l->rows.cell)(l->arg, row, c, &cell);
             utf8_escape(clean, sizeof clean, cell.text, strlen(cell.text));
             fprintf(file, "%s%s", between, clean);
             between = "\t";

@@ -40,6 +40,10 @@ struct list_rows {
     /* What the row is, the same across refreshes (a pid and its start, an address). Unique; not 0. */
     uint64_t (*identity)(void *arg, size_t row);
     void (*cell)(void *arg, size_t row, size_t column, struct list_cell *cell);
+    /* Optional, both or none: the cell as a program wants it, in a written table: plain numbers and whole
+     * names; and for each column what it is called there, with its unit. */
+    void (*plain)(void *arg, size_t row, size_t column, struct list_cell *cell);
+    const char *const *fields;
     /* Optional, for a quick way back: the row with that identity, or SIZE_MAX. */
     size_t (*find)(void *arg, uint64_t identity);
 };
@@ -67,7 +71,7 @@ void list_column_titles(const struct list *l, char *out, size_t size);
 int list_show_columns(struct list *l, const char *titles, struct err *err);
 
 /* Writes all rows with the columns not hidden: tab-separated, escaped as in decode/export/export.h, after a line of
- * titles. */
+ * titles; of the plain cells and fields where the rows have them. */
 void list_write_table(const struct list *l, FILE *file);
 
 /* Moving, marks, horizontal scroll, sort column, search next/prev. True when it was one of those. After
