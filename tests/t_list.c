@@ -52,7 +52,7 @@ static const struct list_column columns[] = {
     {.title = "USER", .cols = 8, .priority = 2},
     {.title = "NAME", .cols = 10, .stretch = true},
 };
-static const struct list_rows callbacks = {rows_count, rows_identity, rows_cell, NULL};
+static const struct list_rows callbacks = {.count = rows_count, .identity = rows_identity, .cell = rows_cell};
 
 static struct rows sample(void)
 {

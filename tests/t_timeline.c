@@ -1,4 +1,5 @@
-/* The Timeline screen driven by actions, keys of the mouse and traces, read from the surface. */
+/* The Timeline screen driven by actions, keys of the mouse and traces, read from the surface: what is selected,
+ * searched, marked, zoomed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,122 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/trace/fold_recursion.h"
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
+#include "tests/lib_timeline.h"
 #include "tui/term/glyph.h"
-#include "tui/ui/model.h"
-#include "tui/ui/settings.h"
-#include "tui/term/theme.h"
-#include "tui/timeline/timeline.h"
 #include "tui/timeline/v_timeline.h"
-
-static const char server[] =
-    "thread 4713 worker-0\n"
-    "+ 1000000 worker_main /usr/bin/demo-server s\n"
-    "+ 1205000 handle_request\n"
-    "+ 1206000 parse_headers\n + 1209000 scan_line\n - 1212000\n + 1213000 scan_line\n - 1217000\n"
-    "- 1226000\n"
-    "+ 1228680 route\n + 1229840 trie_get\n - 1233320\n - 1236800\n"
-    "+ 1237960 render_template\n"
-    "+ 1240280 eval_block\n + 1241440 str_append\n - 1241480\n + 1243000 str_append\n - 1246000\n - 1250000\n"
-    "+ 1250000 eval_block\n + 1251000 str_append\n - 1260000\n + 1262000 str_append\n - 1280000\n - 1285000\n"
-    "- 1292480\n"
-    "+ 1295000 write_reply /usr/bin/demo-server\n + 1296000 std::vector<char,Alloc>::push_back(char) /lib/libstdc++.so.6\n"
-    "- 1299000\n - 1310000\n"
-    "- 1320000\n"
-    "+ 1330000 epoll_wait /lib/libc.so.6\n - 1340000\n"
-    "+ 1345000 handle_request\n + 1346000 parse_headers\n - 1350000\n"
-    "gap 1352000 1356000 overflow\n"
-    "+ 1360000 render_template\n + 1362000 eval_block\n - 1380000\n - 1390000\n - 1400000\n"
-    "mark 1345000 trigger handle_request entry\n"
-    "thread 4714 worker-1\n"
-    "+ 1000000 worker_main /usr/bin/demo-server s\n"
-    "+ 1010000 fib\n + 1020000 fib\n + 1030000 fib\n + 1040000 leaf\n - 1050000\n - 1060000\n + 1070000 leaf\n"
-    "- 1080000\n - 1090000\n + 1100000 leaf\n - 1110000\n - 1150000\n"
-    "+ 1200000 vfs_read [kernel]\n - 1260000\n"
-    "- 1400000\n";
-
-struct rig {
-    struct model *m;
-    struct trace *t;
-    struct theme *theme;
-    struct timeline *tl;
-    struct surface *s;
-};
-
-static void rig_open(struct rig *r, struct trace *t, enum glyph_tier glyphs, enum color_tier color,
-                     int rows, int cols)
-{
-    memset(r, 0, sizeof *r);
-    r->m = model_new(NULL, NULL);
-    r->theme = theme_new(color);
-    r->m->theme = r->theme;
-    r->m->glyphs = glyphs_of(glyphs);
-    r->s = surface_new(rows, cols);
-    surface_set_replacement(r->s, glyph(r->m->glyphs, GLYPH_REPLACEMENT), glyphs != GLYPHS_ASCII);
-    r->tl = view_timeline.create(r->m);
-    r->t = t;
-    model_set_trace(r->m, t, "snap 1", NULL, NULL);
-    view_timeline.changed(r->tl, MODEL_TRACE);
-}
-
-/* The app's rows: tabs above, status and keys below. */
-static void draw(struct rig *r)
-{
-    char line[300] = "";
-    int rows = surface_rows(r->s), cols = surface_cols(r->s);
-    surface_clear(r->s);
-    if (rows > 3)
-        view_timeline.draw(r->tl, r->s, (struct rect){1, 0, rows - 3, cols});
-    view_timeline.state(r->tl, line, sizeof line);
-    surface_text(r->s, 0, 0, cols, line, SIZE_MAX, (struct style){0});
-    if (rows > 2) {
-        line[0] = '\0';
-        view_timeline.status(r->tl, line, sizeof line);
-        surface_text(r->s, rows - 2, 0, cols, r->m->say[0] ? r->m->say : line, SIZE_MAX,
-                     (struct style){0});
-    }
-}
-
-static void rig_close(struct rig *r)
-{
-    view_timeline.destroy(r->tl);
-    model_free(r->m);
-    theme_free(r->theme);
-    surface_free(r->s);
-    trace_free(r->t);
-}
-
-static void act(struct rig *r, enum action a)
-{
-    r->m->say[0] = '\0';
-    assert_true(view_timeline.action(r->tl, a, NULL));
-}
-
-static void act_with(struct rig *r, enum action a, const char *arg)
-{
-    r->m->say[0] = '\0';
-    assert_true(view_timeline.action(r->tl, a, arg));
-}
-
-static const struct span *selected(struct rig *r)
-{
-    const struct span *s = selection_span(r->tl->src, &r->tl->sel);
-    assert_non_null(s);
-    return s;
-}
-
-static const char *selected_name(struct rig *r)
-{
-    return functions_get(trace_functions(r->tl->trace), selected(r)->fn)->name;
-}
 
 static void opens_at_the_trigger(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, gentrace_parse(server), GLYPHS_UNICODE, COLOR_256, 30, 100);
+    rig_open(&r, gentrace_parse(timeline_server), GLYPHS_UNICODE, COLOR_256, 30, 100);
     draw(&r);
     assert_string_equal(selected_name(&r), "handle_request");
     assert_int_equal(selected(&r)->start_ns, 1345000);
@@ -137,63 +33,11 @@ static void opens_at_the_trigger(void **state)
     rig_close(&r);
 }
 
-static void looks_like(const char *name, enum glyph_tier glyphs, enum color_tier color, int rows,
-                       int cols)
-{
-    struct rig r;
-    char header[100];
-    rig_open(&r, gentrace_parse(server), glyphs, color, rows, cols);
-    act(&r, ACT_ZOOM_ALL);
-    act_with(&r, ACT_GOTO, "240us");
-    act(&r, ACT_ZOOM_IN);
-    act_with(&r, ACT_MARK_SET, "a");
-    r.m->say[0] = '\0';
-    draw(&r);
-    snprintf(header, sizeof header, "%dx%d %s %s, server trace, zoomed once at 240 us", cols, rows,
-             r.m->glyphs->name, color_tier_name(color));
-    golden_check(r.s, name, header);
-    rig_close(&r);
-}
-
-static void screens(void **state)
-{
-    (void)state;
-    looks_like("timeline_100x30_unicode_256", GLYPHS_UNICODE, COLOR_256, 30, 100);
-    looks_like("timeline_100x30_unicode_mono", GLYPHS_UNICODE, COLOR_MONO, 30, 100);
-    looks_like("timeline_100x30_ascii_mono", GLYPHS_ASCII, COLOR_MONO, 30, 100);
-    looks_like("timeline_80x24_ascii_16", GLYPHS_ASCII, COLOR_16, 24, 80);
-    looks_like("timeline_80x24_vga_16", GLYPHS_VGA, COLOR_16, 24, 80);
-    looks_like("timeline_80x24_unicode_256", GLYPHS_UNICODE, COLOR_256, 24, 80);
-    looks_like("timeline_200x60_unicode_256", GLYPHS_UNICODE, COLOR_256, 60, 200);
-    looks_like("timeline_60x16_unicode_256", GLYPHS_UNICODE, COLOR_256, 16, 60);
-    looks_like("timeline_tiny_ascii_mono", GLYPHS_ASCII, COLOR_MONO, 8, 20);
-}
-
-static void opened(struct rig *r, const char *text)
-{
-    rig_open(r, gentrace_parse(text), GLYPHS_UNICODE, COLOR_256, 30, 100);
-    act(r, ACT_ZOOM_ALL);
-    draw(r);
-}
-
-/* The selected span can be seen: some cell of the rows wears the selection. */
-static bool selection_on_screen(struct rig *r)
-{
-    draw(r);
-    for (int row = r->tl->at.rows.row; row < r->tl->at.rows.row + r->tl->at.rows.rows; row++)
-        for (int col = 0; col < surface_cols(r->s); col++) {
-            const struct cell *c = surface_at(r->s, row, col);
-            if (c->attr & CELL_UNDERLINE)
-                return true;
-        }
-    return false;
-}
-
 static void family(void **state)
 {
     (void)state;
     struct rig r;
-    opened(&r, server);
+    opened(&r, timeline_server);
     act_with(&r, ACT_GOTO, "239us");
     assert_string_equal(selected_name(&r), "render_template");
     act(&r, ACT_CALLER);
@@ -230,7 +74,7 @@ static void same_function(void **state)
 {
     (void)state;
     struct rig r;
-    opened(&r, server);
+    opened(&r, timeline_server);
     act_with(&r, ACT_GOTO, "241460ns");
     assert_string_equal(selected_name(&r), "str_append");
     act(&r, ACT_CALL_NEXT);
@@ -259,7 +103,7 @@ static void searching(void **state)
 {
     (void)state;
     struct rig r;
-    opened(&r, server);
+    opened(&r, timeline_server);
     act_with(&r, ACT_SEARCH, "append");
     draw(&r);
     assert_string_equal(selected_name(&r), "str_append");
@@ -291,7 +135,7 @@ static void window_moves(void **state)
 {
     (void)state;
     struct rig r;
-    opened(&r, server);
+    opened(&r, timeline_server);
     struct viewport_place whole = r.tl->view.place;
     act_with(&r, ACT_GOTO, "241460ns");
     act(&r, ACT_ZOOM_FIT);
@@ -347,7 +191,7 @@ static void ranges_and_marks(void **state)
 {
     (void)state;
     struct rig r;
-    opened(&r, server);
+    opened(&r, timeline_server);
     act_with(&r, ACT_RANGE, "200us 325us");
     assert_int_equal(r.m->range_start_ns, 1200000);
     assert_int_equal(r.m->range_end_ns, 1325000);
@@ -395,7 +239,7 @@ static void field_C1_C16_gaps_have_their_cause(void **state)
 {
     (void)state;
     struct rig r;
-    opened(&r, server);
+    opened(&r, timeline_server);
     act(&r, ACT_TRACE_START);
     act(&r, ACT_GAP_NEXT);
     assert_int_equal(r.m->cursor_ns, 1352000);
@@ -417,175 +261,11 @@ static void field_C1_C16_gaps_have_their_cause(void **state)
     rig_close(&r);
 }
 
-static void threads(void **state)
-{
-    (void)state;
-    struct rig r;
-    opened(&r, server);
-    act(&r, ACT_THREAD_NEXT);
-    assert_int_equal(r.m->cursor_tid, 4714);
-    act(&r, ACT_COLLAPSE);
-    draw(&r);
-    assert_true(golden_find(r.s, "(collapsed)"));
-    act(&r, ACT_CALLEE); /* moving inside opens it */
-    draw(&r);
-    assert_false(golden_find(r.s, "(collapsed)"));
-    act(&r, ACT_PIN);
-    draw(&r);
-    char *row = golden_row(r.s, r.tl->at.rows.row);
-    assert_non_null(strstr(row, "4714 worker-1"));
-    assert_non_null(strstr(row, "pinned"));
-    free(row);
-    act(&r, ACT_HIDE);
-    assert_int_equal(r.m->cursor_tid, 4713);
-    draw(&r);
-    assert_false(golden_find(r.s, "worker-1"));
-    act(&r, ACT_HIDE);
-    assert_string_equal(r.m->say, "the last thread stays");
-    act(&r, ACT_UNHIDE);
-    draw(&r);
-    assert_true(golden_find(r.s, "worker-1"));
-    act_with(&r, ACT_FILTER, "worker-1");
-    draw(&r);
-    assert_false(golden_find(r.s, "worker-0"));
-    assert_int_equal(r.m->cursor_tid, 4714);
-    act_with(&r, ACT_FILTER, "");
-    draw(&r);
-    assert_true(golden_find(r.s, "worker-0"));
-    rig_close(&r);
-}
-
-/* The row that a text stands in, from the top of the threads; −1: it is not shown. */
-static int row_with(struct rig *r, const char *text)
-{
-    int found = -1;
-    draw(r);
-    for (int row = r->tl->at.rows.rows; row-- > 0;) {
-        char *line = golden_row(r->s, r->tl->at.rows.row + row);
-        if (strstr(line, text))
-            found = row;
-        free(line);
-    }
-    return found;
-}
-
-static const char two_processes[] =
-    "thread 4000 server\n+ 1000 main\n - 9000\n"
-    "thread 4001 zeta\n+ 1000 work\n + 1500 more\n - 1600\n - 3000\n"
-    "thread 4002 alpha\n+ 1000 work\n - 2000\n"
-    "thread 5001 helper\n+ 1000 work\n - 9000\n"
-    "mark 4000 migration from CPU 2 to CPU 5\n";
-
-/* Each process has a rule above its threads, which says how many they are, and folds them away. */
-static void threads_of_several_processes(void **state)
-{
-    (void)state;
-    struct rig r;
-    opened(&r, two_processes);
-    assert_int_equal(row_with(&r, "process 4000 server"), 0);
-    assert_int_equal(row_with(&r, "3 threads  4 spans"), 0);
-    assert_int_equal(row_with(&r, "4000 server   "), 1);
-    int second = row_with(&r, "process 5000 helper");
-    assert_int_equal(second + 1, row_with(&r, "5001 helper"));
-    assert_int_equal(row_with(&r, "of 5000"), -1);
-    act_with(&r, ACT_COLLAPSE, "process");
-    assert_int_equal(row_with(&r, "(collapsed)"), 0);
-    assert_int_equal(row_with(&r, "process 5000"), 1);
-    assert_int_equal(row_with(&r, "4001 zeta"), -1);
-    /* Going along the threads leaves it folded; moving inside opens it. */
-    act(&r, ACT_THREAD_NEXT);
-    assert_int_equal(r.m->cursor_tid, 4001);
-    assert_int_equal(row_with(&r, "4001 zeta"), -1);
-    act(&r, ACT_CALLEE);
-    assert_true(row_with(&r, "4001 zeta") > 0);
-    /* Pinned ones stand apart and name their process. */
-    act(&r, ACT_PIN);
-    assert_int_equal(row_with(&r, "4001 zeta   of 4000 server"), 0);
-    act(&r, ACT_PIN);
-    act_with(&r, ACT_COLLAPSE, "all");
-    assert_int_equal(row_with(&r, "4001 zeta"), 2);
-    assert_int_equal(row_with(&r, "4002 alpha"), 3);
-    struct mouse m = {MOUSE_DOWN, r.tl->at.rows.row, 5, 1, 0};
-    assert_true(view_timeline.mouse(r.tl, &m, (struct rect){1, 0, 27, 100}));
-    assert_int_equal(row_with(&r, "process 5000"), 1);
-    rig_close(&r);
-}
-
-static void order_of_threads(void **state)
-{
-    (void)state;
-    struct rig r;
-    opened(&r, two_processes);
-    act_with(&r, ACT_COLLAPSE, "all");
-    static const struct {
-        const char *by, *rows[3];
-    } orders[] = {{"name", {"4002 alpha", "4000 server   ", "4001 zeta"}},
-                  {"spans", {"4001 zeta", "4000 server   ", "4002 alpha"}},
-                  {"busy", {"4000 server   ", "4001 zeta", "4002 alpha"}},
-                  {"tid", {"4000 server   ", "4001 zeta", "4002 alpha"}}};
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-        act_with(&r, ACT_SORT, orders[i].by);
-        for (int k = 0; k < 3; k++)
-            assert_int_equal(row_with(&r, orders[i].rows[k]), 1 + k);
-    }
-    act_with(&r, ACT_SORT, "spans");
-    act_with(&r, ACT_GOTO, "0us");
-    assert_int_equal(r.m->cursor_tid, 4000);
-    act(&r, ACT_THREAD_PREV); /* as they stand */
-    assert_int_equal(r.m->cursor_tid, 4001);
-    act_with(&r, ACT_SORT, "colour");
-    assert_int_equal(r.m->say_severity, SAY_ERROR);
-    rig_close(&r);
-}
-
-/* The mark belongs to the last thread named, which moves from CPU 2 to 5 at 4000. */
-static void cpus(void **state)
-{
-    (void)state;
-    struct rig r;
-    opened(&r, two_processes);
-    assert_int_equal(trace_cpu_at(r.t, 3, 1000), 2);
-    assert_int_equal(trace_cpu_at(r.t, 3, 3999), 2);
-    assert_int_equal(trace_cpu_at(r.t, 3, 4000), 5);
-    assert_int_equal(trace_cpu_at(r.t, 3, 9000), 5);
-    assert_int_equal(trace_cpu_at(r.t, 0, 5000), -1);
-    act(&r, ACT_THREAD_PREV);
-    assert_int_equal(r.m->cursor_tid, 5001);
-    draw(&r);
-    assert_true(golden_find(r.s, "cpu 2   depth 0"));
-    rig_close(&r);
-}
-
-/* A thread that is gone to shows from its top, not as the tail of the screen. */
-static void whole_threads_come_into_view(void **state)
-{
-    (void)state;
-    struct rig r;
-    char text[2000] = "", *at = text;
-    for (int thread = 1; thread <= 3; thread++) {
-        at += sprintf(at, "thread 400%d t%d\n", thread, thread);
-        for (int d = 0; d < 14; d++)
-            at += sprintf(at, "+ %d f%d\n", 1000 + d, d);
-        for (int d = 0; d < 14; d++)
-            at += sprintf(at, " - %d\n", 9000 + d);
-    }
-    opened(&r, text);
-    draw(&r);
-    for (int d = 0; d < 16; d++)
-        act(&r, ACT_CALLER);
-    act(&r, ACT_THREAD_NEXT);
-    draw(&r);
-    char *row = golden_row(r.s, r.tl->at.rows.row);
-    assert_non_null(strstr(row, "4002 t2"));
-    free(row);
-    rig_close(&r);
-}
-
 static void recursion(void **state)
 {
     (void)state;
     struct rig r;
-    opened(&r, server);
+    opened(&r, timeline_server);
     act(&r, ACT_THREAD_NEXT);
     act_with(&r, ACT_GOTO, "45us");
     assert_string_equal(selected_name(&r), "leaf");
@@ -604,32 +284,6 @@ static void recursion(void **state)
     rig_close(&r);
 }
 
-static void colours(void **state)
-{
-    (void)state;
-    struct rig r;
-    opened(&r, server);
-    const struct functions *f = trace_functions(r.t);
-    uint16_t by_function[20];
-    for (fn_id i = 0; i < functions_count(f); i++)
-        by_function[i] = tl_role(r.tl, i);
-    act(&r, ACT_COLOR_BY);
-    assert_string_equal(r.m->say, "colour by module");
-    for (fn_id i = 0; i < functions_count(f); i++)
-        for (fn_id j = 0; j < functions_count(f); j++)
-            if (strcmp(functions_get(f, i)->module, functions_get(f, j)->module) == 0)
-                assert_int_equal(tl_role(r.tl, i), tl_role(r.tl, j));
-    act_with(&r, ACT_COLOR_BY, "kernel");
-    for (fn_id i = 0; i < functions_count(f); i++)
-        assert_int_equal(tl_role(r.tl, i), functions_get(f, i)->kind == FN_KERNEL ? ROLE_KERNEL : ROLE_FN0);
-    act_with(&r, ACT_COLOR_BY, "mood");
-    assert_true(r.m->say_severity == SAY_ERROR);
-    act(&r, ACT_COLOR_BY);
-    for (fn_id i = 0; i < functions_count(f); i++)
-        assert_int_equal(tl_role(r.tl, i), by_function[i]);
-    rig_close(&r);
-}
-
 static bool send(struct rig *r, enum mouse_kind kind, int row, int col, uint32_t mods)
 {
     struct mouse m = {.kind = kind, .row = row, .col = col, .button = 1, .mods = mods};
@@ -642,7 +296,7 @@ static void mouse(void **state)
 {
     (void)state;
     struct rig r;
-    opened(&r, server);
+    opened(&r, timeline_server);
     int row = r.tl->at.rows.row;
     int col = viewport_col_of(&r.tl->view, 1240000);
     assert_true(send(&r, MOUSE_DOWN, row + 3, col, 0));
@@ -722,76 +376,6 @@ static void selection_always_on_screen(void **state)
     }
 }
 
-static void any_size(void **state)
-{
-    (void)state;
-    struct rig r;
-    opened(&r, server);
-    for (int rows = 1; rows < 60; rows += 3)
-        for (int cols = 1; cols < 220; cols += 13) {
-            surface_resize(r.s, rows, cols);
-            draw(&r);
-        }
-    rig_close(&r);
-    opened(&r, "thread 5 a\n");
-    draw(&r);
-    act(&r, ACT_ZOOM_IN);
-    act(&r, ACT_CALLEE);
-    rig_close(&r);
-}
-
-/* Whether a cell of the surface shows anything. */
-static bool is_drawn(const struct cell *c)
-{
-    return c->cp != ' ' || c->paper != ROLE_DEFAULT || (c->attr & CELL_REVERSE);
-}
-
-/* What one row shows: something in every column where a span has a part, nothing where there is none. */
-static void check_row(struct rig *r, const struct tl_line *line, int row, const struct flame_axis *ax)
-{
-    size_t n;
-    bool owned[400] = {false};
-    const struct span *s = trace_row(r->t, line->thread, line->depth, &n);
-    int cursor = viewport_col_of(&r->tl->view, r->tl->cursor_ns);
-    for (size_t i = 0; i < n; i++) {
-        int a = flame_axis_x_eighths(ax, s[i].start_ns), b = flame_axis_x_eighths(ax, s[i].end_ns);
-        b = b <= a ? a + 1 : b;
-        for (int e = a < 0 ? 0 : a; e < b && e < 8 * ax->cols; e++)
-            owned[e / 8] = true;
-    }
-    for (int col = 0; col < ax->cols; col++)
-        if (owned[col] != is_drawn(surface_at(r->s, row, col)) && (owned[col] || col != cursor))
-            fail_msg("column %d of depth %zu: %s", col, line->depth,
-                     owned[col] ? "a span is not to be seen" : "there is nothing to be seen");
-}
-
-/* Every span at every zoom, in every tier of glyphs and colours, on the surface itself. */
-static void every_span_shows(void **state)
-{
-    (void)state;
-    static const enum color_tier colors[] = {COLOR_MONO, COLOR_16, COLOR_256};
-    for (int i = 0; i < 9; i++) {
-        struct rig r;
-        uint64_t seed = 77;
-        struct gentrace g = {.spans = 3000, .threads = 3, .depth = 12, .functions = 40,
-                             .base_ns = UINT64_C(1) << 62, .step_ns = 5, .seed = 99};
-        rig_open(&r, gentrace_random(&g), (enum glyph_tier)(i / 3), colors[i % 3], 40, 120);
-        do {
-            struct flame_axis ax;
-            draw(&r);
-            flame_axis_init(&ax, viewport_window(&r.tl->view));
-            for (int row = 0; row < r.tl->at.rows.rows; row++) {
-                const struct tl_line *line = tl_line_at(r.tl, row);
-                if (line && line->kind == TL_ROW)
-                    check_row(&r, line, r.tl->at.rows.row + row, &ax);
-            }
-            flame_axis_free(&ax);
-            tl_scroll(r.tl, (int)(gen_random(&seed) % 20) - 10);
-        } while (viewport_zoom_in(&r.tl->view, (int)(gen_random(&seed) % 120)));
-        rig_close(&r);
-    }
-}
-
 static void field_H1_sampled_never_looks_exact(void **state)
 {
     (void)state;
@@ -817,18 +401,6 @@ static void field_H1_sampled_never_looks_exact(void **state)
     rig_close(&r);
 }
 
-static void compact(void **state)
-{
-    (void)state;
-    struct rig r;
-    opened(&r, server);
-    act(&r, ACT_COMPACT);
-    r.m->say[0] = '\0';
-    draw(&r);
-    golden_check(r.s, "timeline_compact", "100x30 unicode 256, compact rows");
-    rig_close(&r);
-}
-
 static int cancelled;
 
 static void cancel_loading(void *arg)
@@ -841,7 +413,7 @@ static void without_a_trace(void **state)
 {
     (void)state;
     struct rig r;
-    opened(&r, server);
+    opened(&r, timeline_server);
     model_set_trace(r.m, NULL, NULL, NULL, NULL);
     view_timeline.changed(r.tl, MODEL_TRACE);
     draw(&r);
@@ -867,7 +439,7 @@ static void an_index_that_is_there(void **state)
     (void)state;
     struct rig r;
     struct pyramid *p;
-    opened(&r, server);
+    opened(&r, timeline_server);
     assert_int_equal(pyramid_new(&p, r.t, NULL, NULL), 0);
     model_set_indexed_trace(r.m, r.t, p, "snap 1", NULL, NULL);
     view_timeline.changed(r.tl, MODEL_TRACE);
@@ -886,7 +458,7 @@ static void field_F14_follows_other_screens(void **state)
 {
     (void)state;
     struct rig r;
-    opened(&r, server);
+    opened(&r, timeline_server);
     model_set_cursor_call(r.m, 4714, 1100000, 2);
     view_timeline.changed(r.tl, MODEL_CURSOR);
     assert_string_equal(selected_name(&r), "leaf");
@@ -905,7 +477,6 @@ int main(void)
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opens_at_the_trigger),
-        cmocka_unit_test(screens),
         cmocka_unit_test(family),
         cmocka_unit_test(same_function),
         cmocka_unit_test(searching),
@@ -913,18 +484,10 @@ int main(void)
         cmocka_unit_test(aggregates),
         cmocka_unit_test(ranges_and_marks),
         cmocka_unit_test(field_C1_C16_gaps_have_their_cause),
-        cmocka_unit_test(threads),
-        cmocka_unit_test(threads_of_several_processes),
-        cmocka_unit_test(order_of_threads), cmocka_unit_test(cpus),
-        cmocka_unit_test(whole_threads_come_into_view),
         cmocka_unit_test(recursion),
-        cmocka_unit_test(colours),
         cmocka_unit_test(mouse),
         cmocka_unit_test(selection_always_on_screen),
-        cmocka_unit_test(any_size),
-        cmocka_unit_test(every_span_shows),
         cmocka_unit_test(field_H1_sampled_never_looks_exact),
-        cmocka_unit_test(compact),
         cmocka_unit_test(without_a_trace),
         cmocka_unit_test(an_index_that_is_there),
         cmocka_unit_test(field_F14_follows_other_screens),

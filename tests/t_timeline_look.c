@@ -1,0 +1,170 @@
+/* How the Timeline screen looks: golden screens, sizes, tiers of glyphs and colours, every span to be seen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib_gentrace.h"
+#include "tests/lib_golden.h"
+#include "tests/lib_timeline.h"
+#include "tui/term/glyph.h"
+#include "tui/timeline/v_timeline.h"
+
+static void looks_like(const char *name, enum glyph_tier glyphs, enum color_tier color, int rows,
+                       int cols)
+{
+    struct rig r;
+    char header[100];
+    rig_open(&r, gentrace_parse(timeline_server), glyphs, color, rows, cols);
+    act(&r, ACT_ZOOM_ALL);
+    act_with(&r, ACT_GOTO, "240us");
+    act(&r, ACT_ZOOM_IN);
+    act_with(&r, ACT_MARK_SET, "a");
+    r.m->say[0] = '\0';
+    draw(&r);
+    snprintf(header, sizeof header, "%dx%d %s %s, server trace, zoomed once at 240 us", cols, rows,
+             r.m->glyphs->name, color_tier_name(color));
+    golden_check(r.s, name, header);
+    rig_close(&r);
+}
+
+static void screens(void **state)
+{
+    (void)state;
+    looks_like("timeline_100x30_unicode_256", GLYPHS_UNICODE, COLOR_256, 30, 100);
+    looks_like("timeline_100x30_unicode_mono", GLYPHS_UNICODE, COLOR_MONO, 30, 100);
+    looks_like("timeline_100x30_ascii_mono", GLYPHS_ASCII, COLOR_MONO, 30, 100);
+    looks_like("timeline_80x24_ascii_16", GLYPHS_ASCII, COLOR_16, 24, 80);
+    looks_like("timeline_80x24_vga_16", GLYPHS_VGA, COLOR_16, 24, 80);
+    looks_like("timeline_80x24_unicode_256", GLYPHS_UNICODE, COLOR_256, 24, 80);
+    looks_like("timeline_200x60_unicode_256", GLYPHS_UNICODE, COLOR_256, 60, 200);
+    looks_like("timeline_60x16_unicode_256", GLYPHS_UNICODE, COLOR_256, 16, 60);
+    looks_like("timeline_tiny_ascii_mono", GLYPHS_ASCII, COLOR_MONO, 8, 20);
+}
+
+static void colours(void **state)
+{
+    (void)state;
+    struct rig r;
+    opened(&r, timeline_server);
+    const struct functions *f = trace_functions(r.t);
+    uint16_t by_function[20];
+    for (fn_id i = 0; i < functions_count(f); i++)
+        by_function[i] = tl_role(r.tl, i);
+    act(&r, ACT_COLOR_BY);
+    assert_string_equal(r.m->say, "colour by module");
+    for (fn_id i = 0; i < functions_count(f); i++)
+        for (fn_id j = 0; j < functions_count(f); j++)
+            if (strcmp(functions_get(f, i)->module, functions_get(f, j)->module) == 0)
+                assert_int_equal(tl_role(r.tl, i), tl_role(r.tl, j));
+    act_with(&r, ACT_COLOR_BY, "kernel");
+    for (fn_id i = 0; i < functions_count(f); i++)
+        assert_int_equal(tl_role(r.tl, i), functions_get(f, i)->kind == FN_KERNEL ? ROLE_KERNEL : ROLE_FN0);
+    act_with(&r, ACT_COLOR_BY, "mood");
+    assert_true(r.m->say_severity == SAY_ERROR);
+    act(&r, ACT_COLOR_BY);
+    for (fn_id i = 0; i < functions_count(f); i++)
+        assert_int_equal(tl_role(r.tl, i), by_function[i]);
+    rig_close(&r);
+}
+
+static void any_size(void **state)
+{
+    (void)state;
+    struct rig r;
+    opened(&r, timeline_server);
+    for (int rows = 1; rows < 60; rows += 3)
+        for (int cols = 1; cols < 220; cols += 13) {
+            surface_resize(r.s, rows, cols);
+            draw(&r);
+        }
+    rig_close(&r);
+    opened(&r, "thread 5 a\n");
+    draw(&r);
+    act(&r, ACT_ZOOM_IN);
+    act(&r, ACT_CALLEE);
+    rig_close(&r);
+}
+
+/* Whether a cell of the surface shows anything. */
+static bool is_drawn(const struct cell *c)
+{
+    return c->cp != ' ' || c->paper != ROLE_DEFAULT || (c->attr & CELL_REVERSE);
+}
+
+/* What one row shows: something in every column where a span has a part, nothing where there is none. */
+static void check_row(struct rig *r, const struct tl_line *line, int row, const struct flame_axis *ax)
+{
+    size_t n;
+    bool owned[400] = {false};
+    const struct span *s = trace_row(r->t, line->thread, line->depth, &n);
+    int cursor = viewport_col_of(&r->tl->view, r->tl->cursor_ns);
+    for (size_t i = 0; i < n; i++) {
+        int a = flame_axis_x_eighths(ax, s[i].start_ns), b = flame_axis_x_eighths(ax, s[i].end_ns);
+        b = b <= a ? a + 1 : b;
+        for (int e = a < 0 ? 0 : a; e < b && e < 8 * ax->cols; e++)
+            owned[e / 8] = true;
+    }
+    for (int col = 0; col < ax->cols; col++)
+        if (owned[col] != is_drawn(surface_at(r->s, row, col)) && (owned[col] || col != cursor))
+            fail_msg("column %d of depth %zu: %s", col, line->depth,
+                     owned[col] ? "a span is not to be seen" : "there is nothing to be seen");
+}
+
+/* Every span at every zoom, in every tier of glyphs and colours, on the surface itself. */
+static void every_span_shows(void **state)
+{
+    (void)state;
+    static const enum color_tier colors[] = {COLOR_MONO, COLOR_16, COLOR_256};
+    for (int i = 0; i < 9; i++) {
+        struct rig r;
+        uint64_t seed = 77;
+        struct gentrace g = {.spans = 3000, .threads = 3, .depth = 12, .functions = 40,
+                             .base_ns = UINT64_C(1) << 62, .step_ns = 5, .seed = 99};
+        rig_open(&r, gentrace_random(&g), (enum glyph_tier)(i / 3), colors[i % 3], 40, 120);
+        do {
+            struct flame_axis ax;
+            draw(&r);
+            flame_axis_init(&ax, viewport_window(&r.tl->view));
+            for (int row = 0; row < r.tl->at.rows.rows; row++) {
+                const struct tl_line *line = tl_line_at(r.tl, row);
+                if (line && line->kind == TL_ROW)
+                    check_row(&r, line, r.tl->at.rows.row + row, &ax);
+            }
+            flame_axis_free(&ax);
+            tl_scroll(r.tl, (int)(gen_random(&seed) % 20) - 10);
+        } while (viewport_zoom_in(&r.tl->view, (int)(gen_random(&seed) % 120)));
+        rig_close(&r);
+    }
+}
+
+static void compact(void **state)
+{
+    (void)state;
+    struct rig r;
+    opened(&r, timeline_server);
+    act(&r, ACT_COMPACT);
+    r.m->say[0] = '\0';
+    draw(&r);
+    golden_check(r.s, "timeline_compact", "100x30 unicode 256, compact rows");
+    rig_close(&r);
+}
+
+int main(void)
+{
+    setlocale(LC_ALL, "C.UTF-8");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(screens),
+        cmocka_unit_test(colours),
+        cmocka_unit_test(any_size),
+        cmocka_unit_test(every_span_shows),
+        cmocka_unit_test(compact),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
