@@ -17,6 +17,7 @@
 
 static struct {
     bool done;
+    int stops;
     char complaint[128];
 } end;
 
@@ -27,13 +28,19 @@ static void on_done(void *arg, const char *complaint)
     snprintf(end.complaint, sizeof end.complaint, "%s", complaint ? complaint : "");
 }
 
+static void on_stopped(void *arg)
+{
+    (void)arg;
+    end.stops++;
+}
+
 static void run(const char *command)
 {
     struct loop *l = loop_new();
     struct editor *e = NULL;
     struct err err = {0};
     end.done = false;
-    if (editor_start(&e, l, command, "/tmp/a file.c", 42, on_done, NULL, &err) < 0)
+    if (editor_start(&e, l, command, "/tmp/a file.c", 42, on_done, on_stopped, NULL, &err) < 0)
         fail_msg("%s", err.text);
     uint64_t until = loop_now_ns(l) + 10000000000u;
     while (!end.done && loop_now_ns(l) < until)
@@ -71,6 +78,13 @@ static void runs_editors(void **state)
     snprintf(command, sizeof command, "%s fail", script);
     run(command);
     assert_string_equal(end.complaint, "the editor ended with an error");
+    /* One that stops itself is let go on by whoever continues us. */
+    f = fopen(script, "w");
+    fprintf(f, "#!/bin/sh\nkill -STOP $$\n");
+    fclose(f);
+    run(script);
+    assert_string_equal(end.complaint, "");
+    assert_int_equal(end.stops, 1);
     run("/nonexistent/editor");
     assert_string_equal(end.complaint,
                         "the editor could not be run; set EDITOR, or :set editor COMMAND");

@@ -181,7 +181,7 @@ static void test_given_directory(void **state)
     free(fresh);
 }
 
-static void test_check(void **state)
+static void field_A14_room_and_permission_are_checked_first(void **state)
 {
     (void)state;
     struct err err = {0};
@@ -383,7 +383,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names_are_never_reused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_named_later, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_given_directory, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_check, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(field_A14_room_and_permission_are_checked_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_list_and_delete, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_discard, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hits, set_up, tear_down),

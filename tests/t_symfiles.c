@@ -405,6 +405,15 @@ static void field_E9_perf_map_of_process_and_its_owner(void **state)
     assert_non_null(strstr(account(&s, "[anon]").reason, "wrote no map"));
     close_scene(&s);
 
+    /* a jitdump is not read, and that is said */
+    s = make_scene(&options);
+    map(&s, 46, 0x1000, 0x1000, 0, "//anon", NULL, 0);
+    map(&s, 46, 0x9000, 0x1000, 0, "/home/x/.debug/jit/jit-46.dump", NULL, 0);
+    assert_string_equal(at(&s, 46, 0x1010, PERF_MODE_USER)->name, "[unknown]");
+    assert_non_null(strstr(account(&s, "[anon]").reason, "the jitdump /home/x/.debug/jit/jit-46.dump"));
+    assert_non_null(strstr(account(&s, "[anon]").reason, "perf inject --jit"));
+    close_scene(&s);
+
     if (geteuid() == 0) { /* of another user: not believed */
         lib_write(odd, "1000 20 trick\n", 14);
         assert_int_equal(chown(odd, 12345, 12345), 0);

@@ -59,6 +59,8 @@ struct recorder_events {
     void (*state)(void *arg, enum recorder_state state);
     void (*log)(void *arg, const char *line); /* for the Log pane and session log, no time stamp */
     void (*snapshot)(void *arg, const struct recorder_snapshot *s);
+    /* Once a second, when bytes written, rate and free space are new; NULL allowed. */
+    void (*measured)(void *arg);
     /* `step` only: what the recorder says of hits and of its clock (core/record/step_message.h). */
     void (*step)(void *arg, const struct step_message *m);
     /* The outstanding snapshot came to nothing (given up, nothing written, the child died). */

@@ -17,6 +17,8 @@ static void beat(void *arg)
         !control_outstanding(r->control, NULL, NULL))
         recorder_queue(r, CONTROL_PING, false);
     recorder_measure(r);
+    if (r->events.measured)
+        r->events.measured(r->events.arg);
 }
 
 void recorder_start_heartbeat(struct recorder *r)

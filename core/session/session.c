@@ -157,7 +157,7 @@ static int check_limits(struct session *s, const struct record_plan *plan, struc
     int rc = plan_check_limits(plan, &limits, NULL, err);
     uint64_t buffers = plan->n_tids ? plan->n_tids : limits.cpus;
     if (rc == 0)
-        rc = snapshot_dir_check(s->dir, plan->mode == PLAN_WHOLE ? 0 : s->ring_bytes * buffers,
+        rc = snapshot_dir_check(s->dir, plan->mode == PLAN_WHOLE ? session_disk_reserve(0) : s->ring_bytes * buffers,
                                 NULL, err);
     return rc;
 }

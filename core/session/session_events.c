@@ -87,6 +87,31 @@ static void on_snapshot_failed(void *arg, const char *reason, const char *senten
     }
 }
 
+/* What is left on the disk when a recording of everything stops by itself: it has to be closed, and the machine
+ * needs some. */
+#define RESERVE_BYTES (UINT64_C(16) << 20)
+#define RESERVE_S     3
+
+uint64_t session_disk_reserve(uint64_t bytes_per_s)
+{
+    return bytes_per_s > RESERVE_BYTES / RESERVE_S ? bytes_per_s * RESERVE_S : RESERVE_BYTES;
+}
+
+static void on_measured(void *arg)
+{
+    struct session *s = arg;
+    struct recorder_status rec;
+    char sentence[160], left[FMT_MAX], rate[FMT_MAX];
+    if (s->state != SESSION_ARMED || s->mode != PLAN_WHOLE)
+        return;
+    recorder_get_status(s->rec, &rec);
+    if (rec.disk_free == UINT64_MAX || rec.disk_free >= session_disk_reserve(rec.bytes_per_s))
+        return;
+    snprintf(sentence, sizeof sentence, "stopped before the disk was full: %s left, %s a second written",
+             fmt_size(left, rec.disk_free), fmt_size(rate, rec.bytes_per_s));
+    session_begin_stop(s, sentence);
+}
+
 static void on_ended(void *arg, bool ok, const char *sentence)
 {
     session_finish_later(arg, ok, sentence);
@@ -97,6 +122,7 @@ const struct recorder_events session_recorder_events = {
     .log = on_log,
     .snapshot = on_snapshot,
     .snapshot_failed = on_snapshot_failed,
+    .measured = on_measured,
     .ended = on_ended,
     .step = session_on_step,
 };

@@ -118,6 +118,8 @@ void session_hand_sites(void *session);
 void session_on_step(void *session, const struct step_message *m);
 
 /* session_events.c */
+/* Free space at which a recording of everything, written that fast, is ended. */
+uint64_t session_disk_reserve(uint64_t bytes_per_s);
 void session_fire(struct session *s, const struct session_hit *hit, uint64_t perf_ns);
 
 /* session_notes.c */

@@ -261,7 +261,7 @@ int snapshot_dir_check(const struct snapshot_dir *d, uint64_t need_bytes, uint64
     if (avail < need_bytes) {
         char need[FMT_MAX], have[FMT_MAX];
         return err_set(err, MTUI_E_LIMIT,
-                       "one snapshot needs up to %s and %s has %s left: choose a smaller buffer or "
+                       "the recording needs up to %s and %s has %s left: choose a smaller buffer or "
                        "another directory (-o DIR)",
                        fmt_size(need, need_bytes), d->path, fmt_size(have, avail));
     }

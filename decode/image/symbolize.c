@@ -216,6 +216,21 @@ static struct found find_in_file(struct symbolizer *s, const struct addrspace_ma
 
 /* ---- Compiled code ---- */
 
+/* A run-time that writes a jitdump maps a page of it, so that recordings know the file jit-PID.dump
+ * (tools/perf/Documentation/jitdump-specification.txt). NULL: it does not. */
+static const char *find_jitdump(const struct symbolizer *s, pid_t pid)
+{
+    size_t n = 0;
+    const struct addrspace_map *maps = addrspaces_maps(s->as, pid, &n);
+    for (size_t i = 0; i < n; i++) {
+        const char *path = addrspaces_module(s->as, maps[i].module).path, *name = strrchr(path, '/');
+        size_t len = name ? strlen(name) : 0;
+        if (len > 10 && strncmp(name, "/jit-", 5) == 0 && strcmp(name + len - 5, ".dump") == 0)
+            return path;
+    }
+    return NULL;
+}
+
 static struct jit open_jit(struct symbolizer *s, pid_t pid)
 {
     struct jit j = {0};
@@ -225,7 +240,13 @@ static struct jit open_jit(struct symbolizer *s, pid_t pid)
     char *module = xasprintf("/tmp/perf-%d.map", (int)pid);
     char *why;
     int e = sym_jit_load(&j.map, path, copy != NULL, &err);
-    if (e == MTUI_E_NOENT)
+    const char *dump = e == MTUI_E_NOENT ? find_jitdump(s, pid) : NULL;
+    if (dump)
+        why = xasprintf("code that has no file; the program keeps its names in the jitdump %s, which mtui does not "
+                        "read: `perf inject --jit` makes a recording with these names, or have the run-time write "
+                        "a perf map",
+                        dump);
+    else if (e == MTUI_E_NOENT)
         why = xstrdup("code that has no file, and the program wrote no map of it (see the perf map "
                       "option of its run-time, for instance python -X perf, node --perf-basic-prof)");
     else if (e < 0)

@@ -132,6 +132,12 @@ static void editor_done(void *arg, const char *complaint)
     a->m->dirty = true;
 }
 
+static void editor_stopped(void *arg)
+{
+    (void)arg;
+    signals_stop_self();
+}
+
 static void edit(void *arg, const char *path, int line)
 {
     struct app *a = arg;
@@ -141,7 +147,7 @@ static void edit(void *arg, const char *path, int line)
     loop_set_events(a->loop, a->tty_id, 0);
     term_leave(a->term);
     if (editor_start(&a->editor, a->loop, settings_text(a->settings, SET_EDITOR), path, line,
-                     editor_done, a, &err) < 0)
+                     editor_done, editor_stopped, a, &err) < 0)
         editor_done(a, err.text);
 }
 

@@ -78,7 +78,7 @@ void signals_stop_self(void)
     sigaction(SIGTSTP, &stop, &ours);
     sigprocmask(SIG_UNBLOCK, &set, &old);
     kill(0, SIGTSTP); /* the group, as the terminal's own ^Z would: a shell script waits with us */
-    atomic_fetch_and(&pending, ~(unsigned)SIGNALS_RESUME); /* the caller knows */
+    atomic_fetch_and(&pending, ~(unsigned)(SIGNALS_SUSPEND | SIGNALS_RESUME)); /* served, and known */
     sigprocmask(SIG_SETMASK, &old, NULL);
     sigaction(SIGTSTP, &ours, NULL);
 }

@@ -14,10 +14,14 @@
 struct editor {
     struct loop *loop;
     pid_t pid;
-    int pidfd, watch;
+    int pidfd, watch, timer;
     editor_done_fn *done;
+    editor_stopped_fn *stopped;
     void *arg;
 };
+
+/* A stop shows in no descriptor; so often it is looked for. */
+#define STOP_CHECK_NS 100000000u
 
 static const char *choose_command(const char *command)
 {
@@ -46,6 +50,7 @@ void editor_free(struct editor *e)
     if (!e)
         return;
     loop_remove(e->loop, e->watch);
+    loop_remove(e->loop, e->timer);
     close(e->pidfd);
     free(e);
 }
@@ -70,8 +75,21 @@ static void ended(void *arg, int fd, short revents)
         done(done_arg, "the editor ended with an error");
 }
 
+/* An editor that stops itself alone (the terminal's own ^Z stops us with it) would leave the shell waiting for
+ * a program that waits for it. */
+static void look_for_stop(void *arg)
+{
+    struct editor *e = arg;
+    siginfo_t info = {0};
+    e->timer = loop_add_timer(e->loop, loop_now_ns(e->loop) + STOP_CHECK_NS, look_for_stop, e);
+    if (waitid(P_PID, (id_t)e->pid, &info, WSTOPPED | WNOHANG) != 0 || info.si_pid == 0)
+        return;
+    e->stopped(e->arg);
+    (void)kill(e->pid, SIGCONT);
+}
+
 int editor_start(struct editor **out, struct loop *loop, const char *command, const char *path, int line,
-                 editor_done_fn *done, void *arg, struct err *err)
+                 editor_done_fn *done, editor_stopped_fn *stopped, void *arg, struct err *err)
 {
     command = choose_command(command);
     pid_t pid = fork();
@@ -87,8 +105,9 @@ int editor_start(struct editor **out, struct loop *loop, const char *command, co
         return code;
     }
     struct editor *e = xcalloc(1, sizeof *e);
-    *e = (struct editor){loop, pid, pidfd, 0, done, arg};
+    *e = (struct editor){.loop = loop, .pid = pid, .pidfd = pidfd, .done = done, .stopped = stopped, .arg = arg};
     e->watch = loop_add_fd(loop, pidfd, POLLIN, ended, e);
+    e->timer = loop_add_timer(loop, loop_now_ns(loop) + STOP_CHECK_NS, look_for_stop, e);
     *out = e;
     return 0;
 }
