@@ -107,7 +107,7 @@ static void tree_make(struct tree *t)
     put(t, "uptime", "200.00 100.00\n", 14);
 }
 
-static void table_over_a_fixture(void **state)
+static void field_F16_a_pid_used_again_is_a_new_row(void **state)
 {
     (void)state;
     struct tree t;
@@ -205,6 +205,43 @@ static void a_real_child(void **state)
     close(ready[1]);
 }
 
+/* Processes are born and gone while the table is read again and again: no error, no row of the dead, and
+ * memory does not grow with those that have been. */
+static void field_F16_a_storm_of_short_processes(void **state)
+{
+    (void)state;
+    enum { STORM = 4000 };
+    pid_t storm = fork();
+    if (storm == 0) {
+        for (int i = 0; i < STORM; i++) {
+            pid_t p = vfork();
+            if (p == 0)
+                _exit(0);
+            waitpid(p, NULL, 0);
+        }
+        _exit(0);
+    }
+    struct proc_table *p = proc_table_new("/proc");
+    struct err err = {0};
+    int status = 0, scans = 0;
+    size_t most = 0;
+    do {
+        if (proc_table_refresh(p, now_ns(), &err) < 0)
+            fail_msg("%s", err.text);
+        size_t n = proc_table_count(p);
+        most = n > most ? n : most;
+        for (size_t i = 1; i < n; i++)
+            assert_true(proc_table_at(p, i - 1)->stat.pid < proc_table_at(p, i)->stat.pid);
+        scans++;
+    } while (waitpid(storm, &status, WNOHANG) == 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(proc_table_refresh(p, now_ns(), &err), 0);
+    assert_null(proc_table_find(p, storm));
+    print_message("%d processes, %d scans, at most %zu rows\n", STORM, scans, most);
+    assert_true(most < STORM / 2);
+    proc_table_free(p);
+}
+
 static void field_F17_a_process_of_another_user(void **state)
 {
     (void)state;
@@ -243,8 +280,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(field_F4_F16_stat_lines),
-        cmocka_unit_test(table_over_a_fixture),
+        cmocka_unit_test(field_F16_a_pid_used_again_is_a_new_row),
         cmocka_unit_test(a_real_child),
+        cmocka_unit_test(field_F16_a_storm_of_short_processes),
         cmocka_unit_test(field_F17_a_process_of_another_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

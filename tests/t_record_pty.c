@@ -252,6 +252,71 @@ static void test_mtui_killed(void **state)
     tear_down(&b, true);
 }
 
+/* ^Z goes to the editor as well; the recording goes on behind it, and the screen comes back afterwards. */
+static void field_F10_suspended_in_an_editor_while_recording(void **state)
+{
+    (void)state;
+    struct bench b;
+    if (!can_record())
+        skip();
+    for (int alone = 0; alone < 2; alone++) {
+        start(&b, "wait snapshots 1 100s\n"
+                  "wait decoded 1 100s\n"
+                  "first\n"
+                  "enter\n"
+                  "wait screen timeline 100s\n"
+                  "search handle_request\n"
+                  "wait text handle_request 100s\n"
+                  "save-screen %s/mark\n");
+        wait_mark(&b);
+        char *ed = path_in(&b, "ed"), *command = xasprintf(":set editor \"sh %s\"\r", ed);
+        run_write_file(ed, alone ? "echo EDITING\nkill -STOP $$\nread line\necho GOT-$line\n"
+                                 : "echo EDITING\nread line\necho GOT-$line\n");
+        pty_type(b.p, command);
+        bool edits = false;
+        for (int i = 0; i < 10 && !edits; i++) { /* the line is not known at once */
+            pty_type(b.p, "O");
+            edits = pty_wait(b.p, "EDITING", 5000);
+        }
+        if (!edits)
+            fail_msg("no editor: %s", b.p->text + (b.p->text_len > 600 ? b.p->text_len - 600 : 0));
+        if (!alone)
+            pty_type(b.p, "\x1a");
+        wait_for(&b, "<<STOPPED modes=same>>");
+        assert_false(no_perf(&b));
+        pty_type(b.p, "\n");
+        pty_type(b.p, "hello\r");
+        wait_for(&b, "GOT-hello");
+        pty_type(b.p, "3");
+        wait_for(&b, "[ENABLED]"); /* it still records */
+        kill(b.p->program, SIGTERM);
+        wait_for(&b, "modes=same>>");
+        free(command);
+        free(ed);
+        tear_down(&b, true);
+    }
+}
+
+/* The terminal goes away in the middle of a recording: it is finished and kept. */
+static void field_F11_hang_up_while_recording(void **state)
+{
+    (void)state;
+    struct bench b;
+    if (!can_record())
+        skip();
+    start(&b, "wait snapshots 1 100s\n"
+              "save-screen %s/mark\n");
+    wait_mark(&b);
+    assert_true(pty_hang_up(b.p, 2000 + SOON / 10));
+    assert_true(run_until(no_perf, &b, SOON / 1000));
+    char *command = xasprintf("ls %s/mtui/*/snap-1/perf.data %s/mtui/*/snap-end/perf.data", b.tmp, b.tmp);
+    int status;
+    free(run_output(command, &status));
+    assert_int_equal(status, 0);
+    free(command);
+    tear_down(&b, true);
+}
+
 /* Leaving while it records asks, and finishes first. */
 static void test_quit_while_recording(void **state)
 {
@@ -280,6 +345,8 @@ int main(void)
         cmocka_unit_test(field_A16_B3_whole_job_without_the_picker),
         cmocka_unit_test(field_A8_perf_killed),
         cmocka_unit_test(field_A6_target_killed),
+        cmocka_unit_test(field_F10_suspended_in_an_editor_while_recording),
+        cmocka_unit_test(field_F11_hang_up_while_recording),
         cmocka_unit_test(test_mtui_killed),
         cmocka_unit_test(test_quit_while_recording),
     };

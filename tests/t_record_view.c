@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/doctor/capability_probe.h"
 #include "core/session/session.h"
 #include "tests/lib_golden.h"
 #include "tests/lib_run.h"
@@ -237,7 +238,7 @@ static void test_perf_dies(void **state)
     tear_down(&b);
 }
 
-static void test_refusal_is_said(void **state)
+static void field_F16_refusals_are_said(void **state)
 {
     (void)state;
     struct bench b;
@@ -258,6 +259,24 @@ static void test_refusal_is_said(void **state)
     model_set_target(b.m, b.target.pid, 1, "target_busy");
     act(&b, ACT_START_STOP);
     assert_non_null(strstr(b.m->say, "has ended"));
+    tear_down(&b);
+}
+
+/* Without perf: a key says which program is missing, and how another is named. */
+static void field_A9_a_missing_perf_is_named(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, "", 30, 100);
+    setenv("MTUI_PERF", "/nonexistent/perf", 1);
+    struct capability_paths paths = capability_paths_default();
+    capability_try_perf(&paths, b.caps);
+    choose_target(&b);
+    act(&b, ACT_START_STOP);
+    assert_false(b.m->recording);
+    assert_int_equal(b.m->say_severity, SAY_ERROR);
+    if (!strstr(b.m->say, "/nonexistent/perf") || !strstr(b.m->say, "MTUI_PERF"))
+        fail_msg("%s", b.m->say);
     tear_down(&b);
 }
 
@@ -297,7 +316,8 @@ int main(void)
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_recording),
         cmocka_unit_test(test_perf_dies),
-        cmocka_unit_test(test_refusal_is_said),
+        cmocka_unit_test(field_F16_refusals_are_said),
+        cmocka_unit_test(field_A9_a_missing_perf_is_named),
         cmocka_unit_test(test_prompts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,6 +160,78 @@ static void field_A15_nothing_is_overwritten(void **state)
     bench_tear_down(&b, true);
 }
 
+/* A small file system of our own below b->tmp; skips where none can be mounted. */
+static char *mount_small(struct bench *b, const char *options)
+{
+    char *dir = xasprintf("%s/small", b->tmp);
+    char *command = xasprintf("mkdir %s && mount -t tmpfs -o %s none %s 2>/dev/null", dir, options, dir);
+    int rc = system(command);
+    free(command);
+    if (rc != 0) {
+        free(dir);
+        bench_tear_down(b, true);
+        skip();
+    }
+    return dir;
+}
+
+static void unmount(char *dir)
+{
+    char *command = xasprintf("umount %s", dir);
+    assert_int_equal(system(command), 0);
+    free(command);
+    free(dir);
+}
+
+/* A recording of everything ends by itself, well, before it has filled the disk. */
+static void field_G5_a_whole_recording_stops_before_the_disk_is_full(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_set_up(&b, "");
+    char *dir = mount_small(&b, "size=32m");
+    b.setup.auto_mode = false;
+    b.setup.mode = PLAN_WHOLE;
+    b.setup.output = xasprintf("%s/rec", dir);
+    bench_start_armed(&b);
+    struct session_status st = bench_status(&b);
+    assert_true(st.rec.disk_free > 16 << 20 && st.rec.disk_free <= 32 << 20);
+    char *command = xasprintf("head -c 20000000 /dev/zero >%s/filler", dir); /* someone else fills it */
+    assert_int_equal(system(command), 0);
+    bench_wait_end(&b);
+    st = bench_status(&b);
+    assert_int_equal(st.state, SESSION_ENDED);
+    assert_non_null(strstr(st.sentence, "stopped before the disk was full"));
+    assert_int_equal(session_snapshot_count(b.session), 1);
+    assert_int_equal(access(session_snapshot_at(b.session, 0)->data, R_OK), 0);
+    session_free(b.session, TARGET_LEAVE);
+    b.session = NULL;
+    /* And does not begin where there is no room for it. */
+    struct err err;
+    free(b.setup.output);
+    b.setup.output = xasprintf("%s/second", dir);
+    assert_int_equal(bench_start(&b, &err), MTUI_E_LIMIT);
+    assert_non_null(strstr(err.text, "another directory"));
+    unmount(dir);
+    free(command);
+    bench_tear_down(&b, true);
+}
+
+static void field_A14_read_only_output_is_refused(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct err err;
+    bench_set_up(&b, "");
+    char *dir = mount_small(&b, "size=64k,ro");
+    b.setup.output = xasprintf("%s/rec", dir);
+    assert_true(bench_start(&b, &err) < 0);
+    assert_non_null(strstr(err.text, "Read-only file system"));
+    assert_non_null(strstr(err.text, dir));
+    unmount(dir);
+    bench_tear_down(&b, true);
+}
+
 static void test_delete(void **state)
 {
     (void)state;
@@ -334,6 +406,8 @@ int main(void)
         cmocka_unit_test(test_key),     cmocka_unit_test(test_ring),
         cmocka_unit_test(test_key_waits_for_its_turn),
         cmocka_unit_test(test_limits),  cmocka_unit_test(field_A15_nothing_is_overwritten),
+        cmocka_unit_test(field_G5_a_whole_recording_stops_before_the_disk_is_full),
+        cmocka_unit_test(field_A14_read_only_output_is_refused),
         cmocka_unit_test(test_delete),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_run),     cmocka_unit_test(test_trigger),
         cmocka_unit_test(test_too_hot),

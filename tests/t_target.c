@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -270,6 +272,44 @@ static void waiting_program_holds_nothing(void **state)
     finish(s, TARGET_END);
 }
 
+/* A child with a pid of our choice (clone3(2), set_tid); −1 where that is not allowed. */
+static pid_t fork_as(pid_t pid)
+{
+    struct clone_args args = {.exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&pid, .set_tid_size = 1};
+    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+}
+
+/* Another process gets the pid of the one that was attached to: it is not taken for it. */
+static void field_F16_a_pid_used_again_is_not_the_target(void **state)
+{
+    (void)state;
+    struct victim v = victim_start("victim");
+    struct seen s = {.loop = loop_new()};
+    struct err err = {0};
+    assert_int_equal(target_attach(s.loop, v.pid, &callbacks, &s, &s.target, &err), 0);
+    victim_kill(&v);
+    pid_t other = fork_as(v.pid);
+    if (other == 0)
+        for (;;)
+            pause();
+    if (other < 0) {
+        target_free(s.target, TARGET_LEAVE);
+        loop_free(s.loop);
+        skip();
+    }
+    assert_int_equal(other, v.pid);
+    assert_int_equal(target_signal(s.target, SIGKILL, &err), MTUI_E_GONE);
+    assert_true(loop_until(s.loop, &s.ended, 1));
+    assert_int_equal(target_state(s.target), TARGET_ENDED);
+    assert_int_equal(kill(other, 0), 0);
+    assert_int_equal(waitpid(other, NULL, WNOHANG), 0); /* nothing was done to it */
+    target_free(s.target, TARGET_END);
+    assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    loop_free(s.loop);
+}
+
 static void attaches(void **state)
 {
     (void)state;
@@ -367,6 +407,7 @@ int main(void)
         cmocka_unit_test(left_running),
         cmocka_unit_test(waiting_program_holds_nothing),
         cmocka_unit_test(attaches),
+        cmocka_unit_test(field_F16_a_pid_used_again_is_not_the_target),
         cmocka_unit_test(field_A7_sigchld_is_ignored),
         cmocka_unit_test(output_that_cannot_be_kept),
         cmocka_unit_test(input_reaches_the_program),
