@@ -227,6 +227,126 @@ static void field_D6_signals_nest(void **state)
     expect(&r, "a 110-200 e / b 120-200 / [untraced] 130-140, h 140-170, r 170-190 / c 150-160, [syscall] 180-190");
 }
 
+/* One function stepped again and again, from here and there: where it returned to may be over when it is
+ * called the next time. Nothing is nested in what is not known to be open, nothing lasts longer than seen. */
+static void windows_of_one_function(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'f', 0);              /* 110 */
+    ret(&r, 'a', 5);                /* 120 */
+    end(&r, 'a', 5, PT_END_ASYNC);  /* 130 */
+    begin(&r, 'f', 0);              /* 140: of another caller */
+    call(&r, 'f', 9, 'c');          /* 150 */
+    ret(&r, 'f', 9);                /* 160 */
+    ret(&r, 'b', 7);                /* 170 */
+    end(&r, 'b', 7, PT_END_ASYNC);  /* 180 */
+    begin(&r, 'f', 0);              /* 190: of the same function, but is it the same call? */
+    ret(&r, 'b', 7);                /* 200 */
+    end(&r, 'b', 7, PT_END_ASYNC);  /* 210 */
+    expect(&r, "a 110-130 se, [untraced] 130-140, b 140-180 se, [untraced] 180-190, b 190-210 se / "
+               "f 110-120, f 140-170, f 190-200 / c 150-160");
+}
+
+static void windows_that_end_inside(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'f', 0);              /* 110 */
+    call(&r, 'f', 9, 'c');          /* 120 */
+    end(&r, 'c', 5, PT_END_ASYNC);  /* 130: the budget is spent */
+    begin(&r, 'f', 0);              /* 140 */
+    ret(&r, 'a', 5);                /* 150 */
+    expect(&r, "f 110-130 e, a 140-150 se / c 120-130 e, f 140-150");
+}
+
+/* A window of another function inside of what was open, and a handler in that window. */
+static void handler_in_a_window(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'f', 0);               /* 110 */
+    ret(&r, 'a', 5);                 /* 120 */
+    end(&r, 'a', 5, PT_END_ASYNC);   /* 130 */
+    begin(&r, 'g', 0);               /* 140 */
+    end(&r, 'g', 12, PT_END_ASYNC);  /* 150 */
+    begin(&r, 'h', 0);               /* 160 */
+    ret(&r, 'r', 32);                /* 170: a restorer that has no name of its own */
+    end(&r, 'r', 39, PT_END_SYSCALL);/* 180 */
+    begin(&r, 'g', 12);              /* 190 */
+    ret(&r, 'b', 5);                 /* 200 */
+    end(&r, 'b', 5, PT_END_ASYNC);   /* 210 */
+    expect(&r, "a 110-130 se, [untraced] 130-140, b 140-210 se / f 110-120, g 140-200 / "
+               "[untraced] 150-160, h 160-170, r 170-190 / [syscall] 180-190");
+}
+
+/* What is left of the picture that rows give is as deep as one window. */
+static void a_hundred_thousand_windows(void **state)
+{
+    static const char callers[] = "abd", functions[] = "fg";
+    (void)state;
+    for (unsigned inside = 0; inside < 2; inside++) {
+        struct rig r = rig();
+        for (unsigned i = 0; i < 100000; i++) {
+            char f = functions[i / 7 % 2], caller = callers[i % 3];
+            begin(&r, f, 0);
+            call(&r, f, 9, 'c');
+            if (!inside || i % 16 == 15) {
+                ret(&r, f, 9);
+                ret(&r, caller, 5);
+                end(&r, caller, 5, PT_END_ASYNC);
+            } else {
+                end(&r, 'c', 5, PT_END_ASYNC);
+            }
+        }
+        char *got = finish_with(&r, false);
+        unsigned rows = 1;
+        for (const char *p = got; (p = strstr(p, " / ")) != NULL; p++)
+            rows++;
+        assert_true(rows <= 6); /* caller, f, c; where windows end inside, those of f and g in one another */
+        free(got);
+    }
+}
+
+/* An address filter on f alone: it is left by its return, or by calls that may call it back. */
+static void address_filters(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'f', 0);               /* 110 */
+    end(&r, 'f', 40, PT_END_RETURN); /* 120 */
+    begin(&r, 'f', 0);               /* 130 */
+    end(&r, 'f', 20, PT_END_CALL);   /* 140: qsort, which is not traced, */
+    begin(&r, 'g', 0);               /* 150: calls back */
+    end(&r, 'g', 9, PT_END_RETURN);  /* 160 */
+    begin(&r, 'g', 0);               /* 170 */
+    end(&r, 'g', 9, PT_END_RETURN);  /* 180 */
+    begin(&r, 'f', 25);              /* 190 */
+    end(&r, 'f', 40, PT_END_RETURN); /* 200 */
+    begin(&r, 'f', 0);               /* 210 */
+    end(&r, 'f', 30, PT_END_JUMP);   /* 220: a tail call */
+    begin(&r, 'f', 0);               /* 230 */
+    expect(&r, "f 110-120, f 130-200, f 210-220, f 230-230 e / [untraced] 140-150, g 150-160, [untraced] 160-170, "
+               "g 170-180, [untraced] 180-190");
+}
+
+/* The traced function is left by an exception from code that is not traced. */
+static void a_hundred_thousand_exceptions(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    for (unsigned i = 0; i < 100000; i++) {
+        begin(&r, 'f', 0);
+        end(&r, 'f', 20, PT_END_CALL);
+    }
+    char *got = finish_with(&r, false);
+    unsigned rows = 1;
+    for (const char *p = got; (p = strstr(p, " / ")) != NULL; p++)
+        rows++;
+    assert_true(rows <= 300);
+    free(got);
+}
+
 static void system_calls(void **state)
 {
     struct rig r = rig();
@@ -372,6 +492,12 @@ int main(void)
         cmocka_unit_test(field_D5_no_frame_crosses_a_border),
         cmocka_unit_test(unknown_code),     cmocka_unit_test(field_D6_interrupts),
         cmocka_unit_test(call_sites),
+        cmocka_unit_test(windows_of_one_function),
+        cmocka_unit_test(windows_that_end_inside),
+        cmocka_unit_test(handler_in_a_window),
+        cmocka_unit_test(a_hundred_thousand_windows),
+        cmocka_unit_test(address_filters),
+        cmocka_unit_test(a_hundred_thousand_exceptions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

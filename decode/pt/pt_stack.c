@@ -1,50 +1,12 @@
-#include "decode/pt/pt_stack.h"
+#include "decode/pt/pt_stack_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
-#include "core/base/vec.h"
 
 #define PARKED_MAX 1024 /* stacks that were left and may be taken up again */
-#define INSN_MAX   15
 #define HELD_MAX   ((size_t)1 << 18) /* events; transactions are ended by the next interrupt at the latest */
-
-enum frame_kind {
-    FRAME_CALL,   /* will return to `ret` */
-    FRAME_ROOT,   /* was there already; where it returns to is not known */
-    FRAME_INNER,  /* a call to the middle of a function (a retpoline's) */
-    FRAME_SIGNAL  /* a handler; the program goes on at `ret` when it is left */
-};
-
-struct frame {
-    uint64_t ret;
-    fn_id fn;
-    uint8_t kind;
-};
-
-struct frames {
-    struct frame *data;
-    size_t len, cap;
-};
-
-struct pt_stack {
-    struct trace_builder *b;
-    size_t thread;
-    struct functions *functions;
-    struct call_sites *sites; /* NULL: frames know where they return to */
-    fn_id syscall_fn, untraced_fn;
-    struct frames open;
-    VEC(struct frames) parked;
-    VEC(uint8_t) switchers; /* by function: whether it switches stacks; 0: not asked yet */
-    bool switched; /* not everything since the last cut happened on this stack */
-    bool paused;   /* tracing has ended and not gone on */
-    struct flow_event pause;
-    uint64_t last_ns; /* time of the last event */
-    bool in_tx;       /* its outcome is not known yet: events are held back */
-    VEC(struct flow_event) held;
-    bool no_memory;
-};
 
 struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct functions *functions)
 {
@@ -64,7 +26,7 @@ void pt_stack_set_sites(struct pt_stack *s, struct call_sites *sites)
     s->sites = sites;
 }
 
-static void forget_parked(struct pt_stack *s)
+void pt_stack_forget_parked(struct pt_stack *s)
 {
     s->switched = false;
     for (size_t i = 0; i < s->parked.len; i++)
@@ -79,8 +41,10 @@ void pt_stack_free(struct pt_stack *s)
     if (!s)
         return;
     end_tx(s, true);
+    pt_stack_settle(s, NULL);
     vec_free(&s->held);
-    forget_parked(s);
+    vec_free(&s->doubts);
+    pt_stack_forget_parked(s);
     vec_free(&s->parked);
     vec_free(&s->switchers);
     free(s->open.data);
@@ -114,7 +78,7 @@ static unsigned site_of(const struct pt_stack *s, const struct frame *f)
     return span_site_flags(ret);
 }
 
-static void push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
+void pt_stack_push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
                  unsigned flags)
 {
     struct frame f = {.ret = ret, .fn = fn, .kind = (uint8_t)kind};
@@ -125,7 +89,7 @@ static void push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id 
     enter(s, time, fn, flags | site_of(s, &f));
 }
 
-static void pop_to(struct pt_stack *s, uint64_t time, size_t len)
+void pt_stack_pop_to(struct pt_stack *s, uint64_t time, size_t len)
 {
     while (s->open.len > len) {
         s->open.len--;
@@ -133,17 +97,12 @@ static void pop_to(struct pt_stack *s, uint64_t time, size_t len)
     }
 }
 
-static struct frame *top(struct pt_stack *s)
-{
-    return s->open.len ? &s->open.data[s->open.len - 1] : NULL;
-}
-
 /* The top frame goes on as another function. */
-static void replace_top(struct pt_stack *s, uint64_t time, fn_id fn, unsigned flags)
+void pt_stack_replace_top(struct pt_stack *s, uint64_t time, fn_id fn, unsigned flags)
 {
-    struct frame *t = top(s);
+    struct frame *t = pt_stack_top(s);
     if (!t) {
-        push(s, time, FRAME_ROOT, fn, 0, flags);
+        pt_stack_push(s, time, FRAME_ROOT, fn, 0, flags);
         return;
     }
     leave(s, time, 0);
@@ -176,7 +135,7 @@ static bool returns_to(const struct pt_stack *s, const struct frame *f, uint64_t
 }
 
 /* The frame whose call returns to addr, counted from the outermost; SIZE_MAX: none. */
-static size_t find_call(const struct pt_stack *s, const struct frames *f, uint64_t addr)
+size_t pt_stack_find_call(const struct pt_stack *s, const struct frames *f, uint64_t addr)
 {
     for (size_t i = f->len; i > 0; i--)
         if (is_call(&f->data[i - 1]) && returns_to(s, &f->data[i - 1], addr))
@@ -191,7 +150,7 @@ static bool unpark(struct pt_stack *s, uint64_t time, uint64_t addr)
     size_t found = SIZE_MAX, frame = SIZE_MAX;
     for (size_t i = 0; i < s->parked.len; i++) {
         const struct frames *f = &s->parked.data[i];
-        size_t at = find_call(s, f, addr);
+        size_t at = pt_stack_find_call(s, f, addr);
         if (at == SIZE_MAX || (found != SIZE_MAX && at != f->len - 1))
             continue;
         found = i;
@@ -206,8 +165,11 @@ static bool unpark(struct pt_stack *s, uint64_t time, uint64_t addr)
     park(s, time);
     f.len = frame;
     s->open = f;
-    for (size_t k = 0; k < f.len; k++)
+    for (size_t k = 0; k < f.len; k++) {
+        if (f.data[k].kind == FRAME_BEGUN) /* too late to undo */
+            f.data[k].kind = FRAME_SIGNAL;
         enter(s, time, f.data[k].fn, site_of(s, &f.data[k]));
+    }
     return true;
 }
 
@@ -226,7 +188,7 @@ static bool is_unwind_resume(const struct pt_stack *s, fn_id fn)
 }
 
 /* The innermost open frame of a function below `below` that can go on, or SIZE_MAX. */
-static size_t find_open(const struct pt_stack *s, fn_id fn, size_t below)
+size_t pt_stack_find_open(const struct pt_stack *s, fn_id fn, size_t below)
 {
     if (!known(s, fn))
         return SIZE_MAX;
@@ -237,12 +199,15 @@ static size_t find_open(const struct pt_stack *s, fn_id fn, size_t below)
     return SIZE_MAX;
 }
 
-static size_t find_signal(const struct pt_stack *s, uint64_t addr)
+size_t pt_stack_find_signal(const struct pt_stack *s, uint64_t addr)
 {
     for (size_t i = s->open.len; i > 0; i--) {
         const struct frame *f = &s->open.data[i - 1];
         /* A system call that was interrupted goes on behind itself, or is made again. */
-        if (f->kind == FRAME_SIGNAL && addr >= f->ret && addr <= f->ret + 2)
+        uint64_t reach = f->kind == FRAME_CALLBACK                              ? INSN_MAX
+                         : f->kind == FRAME_SIGNAL || f->kind == FRAME_BEGUN ? 2
+                                                                                : 0;
+        if (reach && addr >= f->ret && addr - f->ret <= reach)
             return i - 1;
     }
     return SIZE_MAX;
@@ -250,10 +215,10 @@ static size_t find_signal(const struct pt_stack *s, uint64_t addr)
 
 /* ---- the rules ---- */
 
-static void wrap(struct pt_stack *s, uint64_t time, fn_id fn)
+void pt_stack_wrap(struct pt_stack *s, uint64_t time, fn_id fn)
 {
     if (s->switched) { /* it was around its own calls, not around the other stacks' */
-        push(s, time, FRAME_ROOT, fn, 0, SPAN_INFERRED_START);
+        pt_stack_push(s, time, FRAME_ROOT, fn, 0, SPAN_INFERRED_START);
         return;
     }
     struct frame f = {.fn = fn, .kind = FRAME_ROOT};
@@ -265,30 +230,30 @@ static void wrap(struct pt_stack *s, uint64_t time, fn_id fn)
 /* A return whose place no open call is waiting at. */
 static void on_strange_return(struct pt_stack *s, const struct flow_event *e)
 {
-    struct frame *t = top(s);
+    struct frame *t = pt_stack_top(s);
     if (t && t->kind == FRAME_SIGNAL) { /* the handler returns into the code that ends it */
-        replace_top(s, e->time, e->fn, 0);
+        pt_stack_replace_top(s, e->time, e->fn, 0);
         return;
     }
     if (t && t->kind == FRAME_INNER && e->at_start) { /* a retpoline: an indirect jump in disguise */
-        pop_to(s, e->time, s->open.len - 1);
-        replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
+        pt_stack_pop_to(s, e->time, s->open.len - 1);
+        pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
         return;
     }
     if (unpark(s, e->time, e->addr))
         return;
     if (s->open.len <= 1 && !e->at_start && (!t || t->kind == FRAME_ROOT)) {
-        pop_to(s, e->time, 0);
-        wrap(s, e->time, e->fn);
+        pt_stack_pop_to(s, e->time, 0);
+        pt_stack_wrap(s, e->time, e->fn);
         return;
     }
-    size_t below = e->at_start || !s->open.len ? SIZE_MAX : find_open(s, e->fn, s->open.len - 1);
+    size_t below = e->at_start || !s->open.len ? SIZE_MAX : pt_stack_find_open(s, e->fn, s->open.len - 1);
     if (below != SIZE_MAX) {
-        pop_to(s, e->time, below + 1);
+        pt_stack_pop_to(s, e->time, below + 1);
         return;
     }
     park(s, e->time);
-    push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
+    pt_stack_push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
 }
 
 /* Functions that leave by another stack than they were called on: fibres that call them at the same
@@ -319,14 +284,14 @@ static bool switches_stacks(struct pt_stack *s, fn_id fn)
  * falls into the next (assembly with more than one name). */
 static void go_on_in(struct pt_stack *s, const struct flow_event *e)
 {
-    const struct frame *t = top(s);
+    const struct frame *t = pt_stack_top(s);
     if (t && t->fn != e->fn && known(s, t->fn) && known(s, e->fn))
-        replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
+        pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
 }
 
 static void on_return(struct pt_stack *s, const struct flow_event *e)
 {
-    struct frame *t = top(s);
+    struct frame *t = pt_stack_top(s);
     if (t && s->parked.len && switches_stacks(s, t->fn) && unpark(s, e->time, e->addr))
         return;
     if (t && (s->sites ? is_call(t) && call_sites_return(s->sites, t->ret, e->addr)
@@ -336,93 +301,45 @@ static void on_return(struct pt_stack *s, const struct flow_event *e)
         go_on_in(s, e);
         return;
     }
-    size_t at = find_call(s, &s->open, e->addr);
+    if (t && t->kind == FRAME_BEGUN) {
+        pt_stack_doubt(s, e);
+        return;
+    }
+    size_t at = pt_stack_find_call(s, &s->open, e->addr);
     if (at == SIZE_MAX)
-        at = find_signal(s, e->addr);
+        at = pt_stack_find_signal(s, e->addr);
     if (at == SIZE_MAX) {
         on_strange_return(s, e);
         return;
     }
-    pop_to(s, e->time, at);
+    pt_stack_pop_to(s, e->time, at);
     go_on_in(s, e);
 }
 
 static void on_jump(struct pt_stack *s, const struct flow_event *e)
 {
-    const struct frame *t = top(s);
+    const struct frame *t = pt_stack_top(s);
     if (!e->at_start && t && t->fn == e->fn && known(s, e->fn))
         return; /* back into the code that is running: an aborted transaction */
     if (!e->at_start && s->open.len) {
-        size_t below = find_open(s, e->fn, s->open.len - 1);
+        size_t below = pt_stack_find_open(s, e->fn, s->open.len - 1);
         if (below != SIZE_MAX) {
-            pop_to(s, e->time, below + 1);
+            pt_stack_pop_to(s, e->time, below + 1);
             return;
         }
         if (unpark(s, e->time, e->addr))
             return;
     }
-    replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
-}
-
-/* The time since tracing stopped, as a span of its own inside the frame that it stopped in. */
-static void show_pause(struct pt_stack *s, uint64_t time)
-{
-    if (!s->open.len || time <= s->pause.time)
-        return;
-    enter(s, s->pause.time, s->pause.how == PT_END_SYSCALL ? s->syscall_fn : s->untraced_fn, 0);
-    leave(s, time, 0);
-}
-
-static void restart(struct pt_stack *s, const struct flow_event *e)
-{
-    trace_builder_cut(s->b, s->thread, e->time, 0);
-    s->open.len = 0;
-    forget_parked(s);
-    push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
-}
-
-/* True when addr is where the program goes on that stopped at the instruction `at`. */
-static bool goes_on(const struct flow_event *pause, uint64_t addr)
-{
-    if (addr == pause->addr)
-        return true;
-    return pause->how != PT_END_ASYNC && addr > pause->addr && addr - pause->addr <= INSN_MAX;
-}
-
-static void on_begin(struct pt_stack *s, const struct flow_event *e)
-{
-    bool paused = s->paused;
-    s->paused = false;
-    if (!paused || !s->open.len) {
-        restart(s, e);
-        return;
-    }
-    show_pause(s, e->time);
-    if (goes_on(&s->pause, e->addr))
-        return;
-    size_t at = s->pause.how == PT_END_RETURN ? find_call(s, &s->open, e->addr) : SIZE_MAX;
-    if (at == SIZE_MAX)
-        at = find_signal(s, e->addr);
-    if (at != SIZE_MAX) {
-        pop_to(s, e->time, at);
-        return;
-    }
-    if (e->at_start) {
-        push(s, e->time, FRAME_SIGNAL, e->fn, s->pause.addr, 0);
-        return;
-    }
-    at = find_open(s, e->fn, s->open.len);
-    if (at != SIZE_MAX)
-        pop_to(s, e->time, at + 1);
-    else
-        restart(s, e);
+    pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
 }
 
 static void on_event(struct pt_stack *s, const struct flow_event *e)
 {
+    if (s->returning)
+        pt_stack_settle(s, e);
     switch ((enum pt_event_kind)e->kind) {
     case PT_EVENT_CALL:
-        push(s, e->time, e->at_start ? FRAME_CALL : FRAME_INNER, e->fn, e->addr, 0);
+        pt_stack_push(s, e->time, e->at_start ? FRAME_CALL : FRAME_INNER, e->fn, e->addr, 0);
         break;
     case PT_EVENT_RETURN:
         on_return(s, e);
@@ -431,10 +348,10 @@ static void on_event(struct pt_stack *s, const struct flow_event *e)
         on_jump(s, e);
         break;
     case PT_EVENT_INTERRUPT:
-        push(s, e->time, FRAME_SIGNAL, e->fn, e->addr, 0);
+        pt_stack_push(s, e->time, FRAME_SIGNAL, e->fn, e->addr, 0);
         break;
     case PT_EVENT_BEGIN:
-        on_begin(s, e);
+        pt_stack_begin(s, e);
         break;
     case PT_EVENT_END:
         s->paused = true;
@@ -443,7 +360,7 @@ static void on_event(struct pt_stack *s, const struct flow_event *e)
     case PT_EVENT_LOST:
         s->paused = false;
         s->open.len = 0;
-        forget_parked(s);
+        pt_stack_forget_parked(s);
         trace_builder_cut(s->b, s->thread, e->time, SPAN_GAP_END);
         break;
     case PT_EVENT_TX_BEGIN:
@@ -488,7 +405,7 @@ int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t 
         else
             on_event(s, &events[i]);
     }
-    if (n && !s->in_tx) {
+    if (n && !s->in_tx && !s->returning) {
         s->last_ns = events[n - 1].time;
         trace_builder_pass(s->b, s->thread, s->last_ns);
     }
@@ -498,8 +415,9 @@ int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t 
 void pt_stack_reset(struct pt_stack *s)
 {
     end_tx(s, true);
+    pt_stack_settle(s, NULL);
     s->paused = false;
     s->open.len = 0;
-    forget_parked(s);
+    pt_stack_forget_parked(s);
     trace_builder_cut(s->b, s->thread, s->last_ns, 0);
 }

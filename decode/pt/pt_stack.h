@@ -6,9 +6,14 @@
  *     frame goes on as that (SPAN_TAIL_CALL).
  *   - A jump into another function replaces the top frame (SPAN_TAIL_CALL); one into the middle of a
  *     function that is open is a longjmp.
- *   - Tracing that stops and goes on elsewhere, at the beginning of a function, is a signal handler; it is
- *     left where tracing goes on at the interrupted place. Time in between is a span "[syscall]" or
- *     "[untraced]".
+ *   - Tracing that stops and goes on at the interrupted place has paused. Time in between is a span
+ *     "[syscall]" or "[untraced]".
+ *   - Where it stops in between and goes on at the beginning of a function, that is a signal handler or the
+ *     first call of another window: which, shows when the function returns. A handler returns to the code
+ *     that does nothing but call sigreturn (signal(7), sigreturn(2)), and what it interrupted goes on. After
+ *     any other return, what was open had ended at the pause as far as anyone knows: nothing of it goes on.
+ *   - Where it stops because the traced code is left (address filters), a return or a tail call ends the
+ *     frame; after a call, the beginning of a function is a callback from the code that is not traced.
  *   - A return to a place that belongs to another stack (swapcontext, goroutines) parks this stack and
  *     takes that one up again; one to a place never seen starts a stack of its own.
  *   - When the outermost frame returns, what it returns to was running all the time: a frame with an

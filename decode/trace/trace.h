@@ -180,6 +180,22 @@ int trace_builder_wrap(struct trace_builder *b, size_t thread, uint64_t time_ns,
  * later wrap reaches back. */
 void trace_builder_cut(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags);
 
+/* Where a thread stood when it was not traced for a while. */
+struct trace_pause {
+    void *chunk; /* the builder's */
+    size_t used;
+    uint64_t spans, from_ns;
+    bool shown;
+};
+
+/* From from_ns to to_ns is a span of fn inside the frame that is open, unless no time has passed. */
+int trace_builder_pause(struct trace_builder *b, size_t thread, uint64_t from_ns, uint64_t to_ns, fn_id fn,
+                        struct trace_pause *out);
+/* It turns out that what was entered since p, and is open still, did not happen inside the outermost `depth`
+ * frames, all of them open at p and since: they ended when the pause began (SPAN_INFERRED_END), the pause
+ * lies behind them, and there is a cut between the pause and what came since. */
+void trace_builder_split(struct trace_builder *b, size_t thread, const struct trace_pause *p, size_t depth);
+
 /* Time has passed in the thread: what is open is open at least until then. */
 void trace_builder_pass(struct trace_builder *b, size_t thread, uint64_t time_ns);
 

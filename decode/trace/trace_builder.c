@@ -242,18 +242,22 @@ int trace_builder_wrap(struct trace_builder *b, size_t thread, uint64_t time_ns,
     return open_span(t, t->now.first_ns, now, t->now.floor, fn, SPAN_INFERRED_START);
 }
 
-void trace_builder_cut(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags)
+static void end_stretch(struct trace_builder *b, struct thread_builder *t)
 {
-    struct thread_builder *t = b->threads.data[thread];
-    while (t->stack.len)
-        trace_builder_leave(b, thread, time_ns, flags);
-    if (!t->now.spans)
-        return;
     if (t->now.rows > t->rows)
         t->rows = t->now.rows;
     if (!vec_try_push(&t->stretches, t->now))
         b->no_memory = true;
     t->now = (struct stretch){0};
+}
+
+void trace_builder_cut(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags)
+{
+    struct thread_builder *t = b->threads.data[thread];
+    while (t->stack.len)
+        trace_builder_leave(b, thread, time_ns, flags);
+    if (t->now.spans)
+        end_stretch(b, t);
 }
 
 void trace_builder_leave(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags)
@@ -267,6 +271,55 @@ void trace_builder_leave(struct trace_builder *b, size_t thread, uint64_t time_n
         return;
     s->end_ns = now;
     s->flags |= (uint16_t)flags;
+}
+
+int trace_builder_pause(struct trace_builder *b, size_t thread, uint64_t from_ns, uint64_t to_ns, fn_id fn,
+                        struct trace_pause *out)
+{
+    struct thread_builder *t = b->threads.data[thread];
+    uint64_t from = advance(t, from_ns);
+    int rc = 0;
+    if (to_ns > from) {
+        rc = trace_builder_enter(b, thread, from, fn, 0);
+        trace_builder_leave(b, thread, to_ns, 0);
+    }
+    *out = (struct trace_pause){.chunk = t->last,
+                                .used = t->last ? t->last->used : 0,
+                                .spans = t->now.spans,
+                                .from_ns = from,
+                                .shown = rc == 0 && to_ns > from && t->stack.len < TRACE_MAX_DEPTH};
+    return rc;
+}
+
+void trace_builder_split(struct trace_builder *b, size_t thread, const struct trace_pause *p, size_t depth)
+{
+    struct thread_builder *t = b->threads.data[thread];
+    struct span_chunk *c = p->chunk;
+    struct stretch since = {.spans = t->now.spans - p->spans};
+    uint16_t base = (uint16_t)(t->now.floor + depth);
+    if (p->shown)
+        c->spans[p->used - 1].depth = t->now.floor;
+    for (size_t i = 0; i < depth; i++) {
+        struct span *s = t->stack.data[i].span;
+        if (!s)
+            continue;
+        s->end_ns = p->from_ns;
+        s->flags |= SPAN_INFERRED_END;
+    }
+    t->stack.len -= depth;
+    memmove(t->stack.data, t->stack.data + depth, t->stack.len * sizeof *t->stack.data);
+    for (size_t i = p->used; c; c = c->next, i = 0)
+        for (; i < c->used; i++) {
+            struct span *s = &c->spans[i];
+            if (!since.rows)
+                since.first_ns = s->start_ns;
+            s->depth = (uint16_t)(s->depth - base);
+            if (s->depth >= since.rows)
+                since.rows = s->depth + 1u;
+        }
+    t->now.spans = p->spans;
+    end_stretch(b, t);
+    t->now = since;
 }
 
 void trace_builder_pass(struct trace_builder *b, size_t thread, uint64_t time_ns)
