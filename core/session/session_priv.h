@@ -11,6 +11,10 @@
 
 #define SESSION_MAX_HIT_LINES 200000 /* of hits that made no snapshot, in hits.tsv */
 
+/* So many snapshots by triggers, one a second or more often, are a crowd. */
+#define SESSION_CROWD    5
+#define SESSION_CROWD_NS 1000000000u
+
 struct log_line {
     int64_t unix_ns;
     enum session_level level;
@@ -62,6 +66,7 @@ struct session {
     uint64_t requested_perf_ns;
     uint64_t pending_perf_ns;     /* of the hit, on perf's clock whatever the recording's is */
     uint64_t hits, fired, counted;
+    uint64_t fires_ns[SESSION_CROWD]; /* the last ones by triggers, loop clock */
     uint64_t hit_lines;
     uint64_t hit_to_command_ns;
 

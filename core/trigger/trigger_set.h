@@ -89,6 +89,8 @@ const char *trigger_set_where(const struct trigger_set *s, uint32_t i);
 const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uint32_t i);
 /* Durations seen so far, of a trigger that watches returns (@return, slower-than). */
 const struct call_histogram *trigger_set_durations(const struct trigger_set *s, uint32_t i);
+/* From now on, for every trigger. */
+void trigger_set_hold_off(struct trigger_set *s, uint64_t hold_off_ns);
 /* How far back the recording can look, as known now (0: not known): a call slower than asked that has
  * been open for three quarters of it fires while it is still running. */
 void trigger_set_lookback(struct trigger_set *s, uint64_t lookback_ns);

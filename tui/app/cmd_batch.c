@@ -40,21 +40,19 @@ static void print_json_string(const char *s)
 
 static void print_json(struct session *session, const struct session_snapshot *s)
 {
+    struct session_status status;
+    session_get_status(session, &status);
     printf("{\"snapshot\":%u,\"dir\":", s->number);
     print_json_string(snapshot_dir_path(session_dir(session)));
     printf(",\"data\":");
     print_json_string(s->data);
     printf(",\"trigger\":");
     print_json_string(s->trigger);
-    struct session_status status;
-    session_get_status(session, &status);
-    printf(",\"hit_cost_ns\":%" PRIu64 ",\"hits_per_s\":%.0f", status.hit_ns,
-           status.rate.per_second);
     printf(",\"tid\":%ld,\"time_ns\":%" PRIu64 ",\"bytes\":%" PRIu64
            ",\"hit_to_command_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64
-           ",\"still_running\":%s}\n",
+           ",\"still_running\":%s,\"hit_cost_ns\":%" PRIu64 ",\"hits_per_s\":%.0f}\n",
            (long)s->tid, s->time_ns, s->bytes, s->hit_to_command_ns, s->duration_ns,
-           s->still_running ? "true" : "false");
+           s->still_running ? "true" : "false", status.hit_ns, status.rate.per_second);
     fflush(stdout);
 }
 

@@ -371,8 +371,8 @@ const struct cli_option cli_options[] = {
     {'r', "recorder", "auto|pt|step|sample", "how to record; auto: pt where it works, else sample",
      RECORD | DEMO, set_recorder},
     {'t', "trigger", "SPEC",
-     "snapshot when SYMBOL, SYMBOL@return, MODULE:SYMBOL, FILE:LINE, 0xADDR or /REGEX/ is reached "
-     "(repeatable)",
+     "snapshot when SYMBOL, SYMBOL@return, MODULE:SYMBOL, FILE:LINE, 0xADDR or /REGEX/ is reached; "
+     "\"SPEC if arg1 > 4096 and ret != 0\" only then (repeatable)",
      RECORD, add_trigger},
     {0, "slower-than", "DURATION", "only calls that take longer fire (2ms, 300us)", RECORD,
      set_slower_than},

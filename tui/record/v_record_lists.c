@@ -145,7 +145,8 @@ static void hit_cell(void *arg, size_t row, size_t column, struct list_cell *cel
         break;
     case 3:
         if (h->has_duration)
-            snprintf(cell->text, sizeof cell->text, "%s", fmt_duration(text, h->hit.duration_ns));
+            snprintf(cell->text, sizeof cell->text, "%s%s", fmt_duration(text, h->hit.duration_ns),
+                     h->still_running ? "+" : "");
         break;
     case 4:
     case 5:
@@ -154,7 +155,8 @@ static void hit_cell(void *arg, size_t row, size_t column, struct list_cell *cel
         break;
     default:
         if (h->hit.snapshot)
-            snprintf(cell->text, sizeof cell->text, "%u", h->hit.snapshot);
+            snprintf(cell->text, sizeof cell->text, "%u%s", h->hit.snapshot,
+                     h->still_running ? ", still running" : "");
         else
             snprintf(cell->text, sizeof cell->text, "%s", trigger_verdict_text(h->verdict));
     }

@@ -50,14 +50,26 @@ static void conditions(char *out, size_t size, const struct trigger_conditions *
         snprintf(out + n, size - n, ", not before %s", fmt_duration(a, when->not_before_ns));
 }
 
+/* " 12": hits of one of several triggers. */
+static const char *own_hits(const struct record *r, size_t i, size_t of, char out[FMT_MAX])
+{
+    char n[FMT_MAX];
+    const struct trigger_set *t = v_record_is_running(r) ? session_triggers(r->session) : NULL;
+    if (!t || of < 2 || i >= trigger_set_count(t))
+        return "";
+    const struct trigger_counts *c = trigger_set_counts(t, (uint32_t)i);
+    (void)snprintf(out, FMT_MAX, " [%s]", fmt_count_short(n, c->hits));
+    return out;
+}
+
 static void draw_trigger(struct record *r, struct surface *s, struct rect at, int row,
                          const struct session_setup *setup)
 {
     char text[600] = "", when[200] = "", hits[80] = "", n[FMT_MAX];
     size_t len = 0;
     for (size_t i = 0; i < setup->n_triggers && len < 400; i++)
-        len += (size_t)snprintf(text + len, sizeof text - len, "%s%.200s", i ? ", " : "",
-                                setup->triggers[i]);
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%.200s%s", i ? ", " : "",
+                                setup->triggers[i], own_hits(r, i, setup->n_triggers, n));
     if (!setup->n_triggers)
         snprintf(text, sizeof text, "none: snapshots by key (S)");
     else
