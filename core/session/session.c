@@ -168,6 +168,7 @@ static int arm_triggers(struct session *s, struct err *err)
         .probe.children = s->setup.children,
         .may_pend = s->setup.argv != NULL,
         .handed_over = s->recorder == PLAN_STEP && s->setup.argv,
+        .prepared = s->machine.prepared,
         .executable = s->setup.argv ? target_executable(s->targets.data[0]) : NULL,
     };
     s->triggers = trigger_set_new(s->loop, &options, &session_trigger_callbacks, s);
@@ -199,6 +200,7 @@ static int arm_triggers(struct session *s, struct err *err)
         if (rc < 0)
             return rc;
     }
+    s->machine.prepared = NULL; /* its owner's again */
     s->probed_ns = loop_now_ns(s->loop);
     s->probed_cpu_ns = session_cpu_time_ns(s);
     return 0;

@@ -7,7 +7,7 @@
  *   FAILED     it never got to record, or the recorder failed; what was written is kept
  *
  * Nothing here blocks, but that starting resolves the names of triggers (milliseconds for most
- * programs, a second for very big ones). When this process is killed, recorder, probes and everything
+ * programs, a second for very big ones), unless they were prepared in a thread. When this process is killed, recorder, probes and everything
  * else go with it and the target runs on. All functions and callbacks run in the loop's thread, which
  * must be the main thread (the recorder dies with the thread that started it). Several sessions may
  * follow one another; at most one at a time is meant to record. */
@@ -81,6 +81,7 @@ struct session_machine {
     const struct perf_version *version; /* NULL: there is no perf that works */
     const char *xdg_state_home, *home; /* for the root of recordings; NULL: not set */
     bool interactive;                  /* someone can press keys */
+    struct trigger_prepared *prepared; /* the triggers, resolved beforehand (trigger_prepare); or NULL */
     const char *program;               /* of mtui, which is the recorder `step`; NULL: this one */
 };
 

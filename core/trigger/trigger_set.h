@@ -17,6 +17,7 @@
 #include "core/trigger/trigger_policy.h"
 
 struct trigger_set;
+struct trigger_prepared;
 
 #define TRIGGER_SET_OPEN_NS 10000000000u
 
@@ -52,6 +53,7 @@ struct trigger_set_options {
     struct probe_options probe;
     bool may_pend;          /* run: what does not resolve yet waits instead of being refused */
     bool handed_over;       /* from the start: see trigger_set_hand_over */
+    struct trigger_prepared *prepared; /* names resolved beforehand, to be taken from; NULL: none */
     const char *executable; /* run: the program's path, resolved before it is mapped; else NULL */
 };
 

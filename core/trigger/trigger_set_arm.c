@@ -8,6 +8,7 @@
 
 #include "core/base/alloc.h"
 #include "core/symbols/needed.h"
+#include "core/trigger/trigger_prepare.h"
 #include "core/base/utf8.h"
 
 /* After an exec, how long the new program has to map what a trigger names. */
@@ -351,11 +352,43 @@ static int read_modules(struct trigger_set *s, struct process *p, struct needed 
     return 0;
 }
 
+/* What was resolved beforehand holds when the mappings are the same still; else at least the symbols are
+ * read already. False: to be resolved. */
+static bool take_prepared(struct trigger_set *s, struct process *p)
+{
+    size_t n = s->entries.len;
+    struct trigger_places *places = xcalloc(n ? n : 1, sizeof *places);
+    bool same = s->options.prepared &&
+                trigger_prepared_take(s->options.prepared, p->pid, &p->modules, places, n) &&
+                modules_refresh(p->modules, NULL) == 0;
+    for (size_t i = 0; i < n; i++) {
+        if (same)
+            p->armed.data[i].places = places[i];
+        else
+            trigger_places_free(&places[i]);
+    }
+    free(places);
+    return same;
+}
+
+static int resolve_all(struct trigger_set *s, struct process *p, struct err *err)
+{
+    struct needed needed = {0};
+    int rc = 0;
+    if (s->entries.len == 0 || take_prepared(s, p))
+        return 0;
+    if (!p->modules)
+        rc = read_modules(s, p, &needed, err);
+    for (size_t i = 0; rc == 0 && i < s->entries.len; i++)
+        rc = resolve_one(s, p, &needed, i, s->options.may_pend, true, err);
+    needed_free(&needed);
+    return rc;
+}
+
 int trigger_set_arm(struct trigger_set *s, pid_t pid, struct err *err)
 {
     static const struct probe_callbacks callbacks = {trigger_set_on_hit, trigger_set_on_event,
                                                     on_trouble};
-    struct needed needed = {0};
     int rc = 0;
     if (trigger_set_find_process(s, pid))
         return 0;
@@ -365,11 +398,8 @@ int trigger_set_arm(struct trigger_set *s, pid_t pid, struct err *err)
         return rc;
     struct process *p = add_process(s, pid);
     rc = probe_watch(s->probe, pid, err);
-    if (rc == 0 && s->entries.len > 0)
-        rc = read_modules(s, p, &needed, err);
-    for (size_t i = 0; rc == 0 && i < s->entries.len; i++)
-        rc = resolve_one(s, p, &needed, i, s->options.may_pend, true, err);
-    needed_free(&needed);
+    if (rc == 0)
+        rc = resolve_all(s, p, err);
     if (rc == 0 && s->entries.len > 0)
         rc = arm_process(s, p, err);
     if (rc < 0) {

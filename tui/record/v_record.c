@@ -103,6 +103,7 @@ static void destroy(void *view)
 {
     struct record *r = view;
     loop_remove(r->m->loop, r->timer);
+    v_record_end_start(r);
     v_record_free_session(r);
     cmd_open_end(r->opening);
     decode_queue_free(r->decode);

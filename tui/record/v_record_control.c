@@ -11,7 +11,9 @@
 #include "core/base/fmt.h"
 #include "core/base/vec.h"
 #include "core/machine/proc_stat.h"
+#include "core/trigger/trigger_prepare.h"
 #include "tui/cli/cli.h"
+#include "tui/ui/worker.h"
 
 bool v_record_is_running(const struct record *r)
 {
@@ -157,16 +159,14 @@ static pid_t gone_target(const struct record *r)
     return 0;
 }
 
-void v_record_start(struct record *r)
+/* False when there is a reason not to start, which is said. */
+static bool is_startable(struct record *r)
 {
-    static const struct session_callbacks callbacks = {on_changed, on_snapshot, on_ended};
-    struct session_setup setup;
-    struct session *session;
     struct err err;
     if (!r->m->caps) {
         r->starting = true;
         model_say(r->m, "looking at the machine first");
-        return;
+        return false;
     }
     r->starting = false;
     if (!r->version_known && perf_version_probe(perf_program(), 2000, &r->version, &err) == 0)
@@ -174,17 +174,17 @@ void v_record_start(struct record *r)
     r->machine.caps = r->m->caps;
     r->machine.version = r->version_known ? &r->version : NULL;
     pid_t gone = gone_target(r);
-    if (gone) {
+    if (gone)
         model_error(r->m, "process %ld has ended; choose another", (long)gone);
-        return;
-    }
-    v_record_free_session(r);
-    v_record_effective_setup(r, &setup);
-    char *repeat = session_setup_repeat(&setup);
-    free(setup.command_line);
-    setup.command_line = repeat;
-    int rc = session_start(&session, r->m->loop, &setup, &r->machine, &callbacks, r, &err);
-    session_setup_free(&setup);
+    return !gone;
+}
+
+static void start_session(struct record *r, const struct session_setup *setup)
+{
+    static const struct session_callbacks callbacks = {on_changed, on_snapshot, on_ended};
+    struct session *session;
+    struct err err;
+    int rc = session_start(&session, r->m->loop, setup, &r->machine, &callbacks, r, &err);
     if (rc < 0) {
         model_error(r->m, "%s", err.text);
         return;
@@ -196,6 +196,73 @@ void v_record_start(struct record *r)
     list_refresh(r->snapshots, true);
     list_refresh(r->hits, true);
     model_set_session(r->m, session, true);
+}
+
+/* The names of triggers are resolved in a thread first: the symbols of a big program take their time. */
+struct record_start {
+    struct record *r;
+    struct session_setup setup;
+    struct worker *worker;
+    struct trigger_prepared *prepared;
+    struct err err;
+    int rc;
+};
+
+static void prepare(void *arg, const atomic_bool *cancel)
+{
+    struct record_start *p = arg;
+    const struct session_setup *s = &p->setup;
+    p->rc = trigger_prepare(s->pids, s->n_pids, s->triggers, s->n_triggers, &s->when, cancel,
+                            &p->prepared, &p->err);
+}
+
+void v_record_end_start(struct record *r)
+{
+    struct record_start *p = r->start;
+    if (!p)
+        return;
+    r->start = NULL;
+    worker_stop(p->worker);
+    trigger_prepared_free(p->prepared);
+    session_setup_free(&p->setup);
+    free(p);
+}
+
+static void on_prepared(void *arg)
+{
+    struct record_start *p = arg;
+    struct record *r = p->r;
+    if (p->rc < 0) {
+        model_error(r->m, "%s", p->err.text);
+    } else {
+        v_record_free_session(r);
+        r->machine.prepared = p->prepared;
+        start_session(r, &p->setup);
+        r->machine.prepared = NULL;
+    }
+    v_record_end_start(r);
+    model_redraw(r->m);
+}
+
+void v_record_start(struct record *r)
+{
+    if (r->start || !is_startable(r))
+        return;
+    struct record_start *p = xcalloc(1, sizeof *p);
+    p->r = r;
+    v_record_effective_setup(r, &p->setup);
+    char *repeat = session_setup_repeat(&p->setup);
+    free(p->setup.command_line);
+    p->setup.command_line = repeat;
+    r->start = p;
+    if (p->setup.argv || !p->setup.n_triggers) {
+        on_prepared(p); /* nothing that runs has names to be looked for */
+        return;
+    }
+    model_say(r->m, "looking for the functions");
+    struct worker *w = worker_start(r->m->loop, prepare, on_prepared, p);
+    if (w)
+        p->worker = w;
 }
 
 static void answer_force(void *arg, bool yes)
@@ -211,6 +278,11 @@ static void answer_force(void *arg, bool yes)
 void v_record_start_stop(struct record *r)
 {
     struct err err;
+    if (r->start) {
+        v_record_end_start(r);
+        model_say(r->m, "not started");
+        return;
+    }
     if (v_record_is_running(r)) {
         if (session_stop(r->session, &err) < 0)
             model_error(r->m, "%s", err.text);

@@ -236,6 +236,7 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
         bar_draw_rule(s, at.row, at.col, at.cols, "Live", "", r->m->glyphs);
         v_record_field(s, at, 1, "State", dim,
                        r->starting ? "looking at the machine…"
+                       : r->start  ? "looking for the functions…; Space gives up"
                                    : "nothing is recorded; Space starts");
         return;
     }

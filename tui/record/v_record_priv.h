@@ -22,6 +22,7 @@ struct record {
     struct perf_version version;
     bool version_known;
 
+    struct record_start *start; /* names are being looked for; or NULL */
     struct session *session; /* the last one, also after its end; NULL before the first */
     struct session_status status; /* of this round */
     struct decode_queue *decode;
@@ -44,6 +45,8 @@ struct record {
 /* ---- v_record_control.c ---- */
 
 void v_record_start(struct record *r);
+/* Gives up a start that is still looking for its functions. */
+void v_record_end_start(struct record *r);
 /* Space: starts, or stops; says why not. */
 void v_record_start_stop(struct record *r);
 bool v_record_is_running(const struct record *r);

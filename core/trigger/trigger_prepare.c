@@ -1,0 +1,89 @@
+#include "core/trigger/trigger_prepare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/trigger/trigger.h"
+
+struct prepared_process {
+    pid_t pid;
+    struct modules *modules; /* NULL: taken */
+    struct trigger_places *places;
+};
+
+struct trigger_prepared {
+    size_t n_triggers, n;
+    struct prepared_process *process;
+};
+
+void trigger_prepared_free(struct trigger_prepared *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++) {
+        for (size_t k = 0; k < p->n_triggers; k++)
+            trigger_places_free(&p->process[i].places[k]);
+        free(p->process[i].places);
+        modules_free(p->process[i].modules);
+    }
+    free(p->process);
+    free(p);
+}
+
+static int prepare_one(struct modules *m, const char *spec, size_t number,
+                       const struct trigger_conditions *when, struct trigger_places *places,
+                       struct err *err)
+{
+    struct trigger t;
+    int rc = trigger_parse(&t, spec, when, err);
+    if (rc < 0)
+        return rc;
+    rc = trigger_resolve(m, &t, (uint32_t)number, places, err);
+    trigger_fini(&t);
+    return rc;
+}
+
+int trigger_prepare(const pid_t *pids, size_t n_pids, char *const *specs, size_t n,
+                    const struct trigger_conditions *when, const atomic_bool *cancel,
+                    struct trigger_prepared **out, struct err *err)
+{
+    struct trigger_prepared *p = xcalloc(1, sizeof *p);
+    int rc = 0;
+    p->n_triggers = n;
+    p->process = xcalloc(n_pids ? n_pids : 1, sizeof *p->process);
+    for (; rc == 0 && p->n < n_pids; p->n++) {
+        struct prepared_process *one = &p->process[p->n];
+        one->pid = pids[p->n];
+        one->places = xcalloc(n ? n : 1, sizeof *one->places);
+        rc = modules_of_pid(NULL, one->pid, &one->modules, err);
+        for (size_t i = 0; rc == 0 && i < n; i++) {
+            rc = prepare_one(one->modules, specs[i], i, when, &one->places[i], err);
+            if (rc == 0 && cancel && atomic_load(cancel))
+                rc = err_set(err, MTUI_E_CANCEL, "given up");
+        }
+    }
+    if (rc < 0)
+        trigger_prepared_free(p);
+    else
+        *out = p;
+    return rc;
+}
+
+bool trigger_prepared_take(struct trigger_prepared *p, pid_t pid, struct modules **modules,
+                           struct trigger_places *places, size_t n)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct prepared_process *one = &p->process[i];
+        if (one->pid != pid || !one->modules || p->n_triggers != n)
+            continue;
+        *modules = one->modules;
+        one->modules = NULL;
+        for (size_t k = 0; k < n; k++) {
+            places[k] = one->places[k];
+            one->places[k] = (struct trigger_places){0};
+        }
+        return true;
+    }
+    return false;
+}
