@@ -99,8 +99,8 @@ static struct branch parse_error(const char *line)
 static struct branch parse_line(char *line)
 {
     struct branch b = {0};
-    uint64_t s, ns;
-    int at;
+    uint64_t s = 0, ns = 0;
+    int at = 0;
     char *arrow = strstr(line, " => ");
     if (!arrow || sscanf(line, "%d %" SCNu64 ".%9" SCNu64 ":%n", &b.tid, &s, &ns, &at) != 3)
         fail_msg("perf has printed \"%s\"", line);

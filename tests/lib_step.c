@@ -121,7 +121,7 @@ static void keep_windows(struct step_rec *r, unsigned windows)
 static uint64_t site_offset(const char *path, const char *function)
 {
     struct elf_file *f;
-    uint64_t offset, vaddr;
+    uint64_t offset = 0, vaddr;
     assert_int_equal(elf_file_open_path(path, &f, NULL), 0);
     vaddr = function ? program_nm("/", path, function) : elf_file_entry(f);
     if (!vaddr || !elf_file_vaddr_to_offset(f, vaddr, &offset))
