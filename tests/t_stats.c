@@ -12,6 +12,7 @@
 
 #include "decode/trace/select.h"
 #include "decode/trace/stats.h"
+#include "tests/lib_gentrace.h"
 #include "decode/trace/walk.h"
 
 static uint64_t rnd(uint64_t *s)
@@ -417,9 +418,54 @@ static void walk_in_call_order(void **state)
     trace_free(t);
 }
 
+/* No sum is larger than the time that there was: self times of a thread, its outermost calls, a call's own
+ * children. */
+static void field_D10_sums_stay_within_the_thread(void **state)
+{
+    (void)state;
+    struct trace *t = gentrace_random(&(struct gentrace){.spans = 30000, .threads = 3, .depth = 12, .functions = 40,
+                                                         .gaps = 30, .base_ns = 5000, .step_ns = 50, .seed = 77});
+    for (size_t th = 0; th < trace_thread_count(t); th++) {
+        const struct trace_thread *k = trace_thread(t, th);
+        uint64_t span = k->last_ns - k->first_ns, self = 0, top = 0;
+        struct stats_options o = {.thread = (ssize_t)th};
+        struct stats *s = NULL;
+        size_t n = 0;
+        assert_int_equal(stats_new(&s, t, &o, NULL), 0);
+        const struct function_stats *f = stats_functions(s, &n);
+        for (size_t i = 0; i < n; i++) {
+            self += f[i].self_ns;
+            assert_true(f[i].self_ns <= f[i].total_ns && f[i].total_ns <= span);
+            assert_true(f[i].min_ns <= f[i].p50_ns && f[i].p50_ns <= f[i].p99_ns && f[i].p99_ns <= f[i].max_ns);
+        }
+        assert_true(n > 0 && self <= span);
+        stats_free(s);
+        const struct span *row = trace_row(t, th, 0, &n);
+        for (size_t i = 0; i < n; i++)
+            top += row[i].end_ns - row[i].start_ns;
+        assert_true(top <= span);
+        for (size_t d = 1; d < k->depths; d++) {
+            size_t parents = 0, at = 0;
+            const struct span *parent = trace_row(t, th, d - 1, &parents);
+            row = trace_row(t, th, d, &n);
+            uint64_t sum = 0;
+            for (size_t i = 0; i < n; i++) {
+                while (at + 1 < parents && parent[at].end_ns < row[i].end_ns) {
+                    at++;
+                    sum = 0;
+                }
+                sum += row[i].end_ns - row[i].start_ns;
+                assert_true(sum <= parent[at].end_ns - parent[at].start_ns);
+            }
+        }
+    }
+    trace_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(field_D10_sums_stay_within_the_thread),
         cmocka_unit_test(by_hand),
         cmocka_unit_test(callers_callees_longest),
         cmocka_unit_test(field_D9_nothing_to_count),

@@ -258,10 +258,29 @@ static void role_names_are_complete(void **state)
     assert_int_equal(role_find("fn32"), ROLE_COUNT);
 }
 
+/* Text is drawn in the terminal's own colours or in ones that stand out on dark and light paper; never in black
+ * or bright black, which many terminals show as nothing. */
+static void field_F8_no_text_in_black(void **state)
+{
+    (void)state;
+    for (int tier = COLOR_16; tier <= COLOR_256; tier++) {
+        struct theme *t = theme_new((enum color_tier)tier);
+        for (unsigned role = 0; role < ROLE_COUNT; role++) {
+            struct look l = look_of(t, (uint16_t)role, ROLE_DEFAULT, 0);
+            if (l.fg.kind == COLOR_KIND_DEFAULT || look_of(t, (uint16_t)role, (uint16_t)role, 0).bg.kind != COLOR_KIND_DEFAULT)
+                continue; /* on a paper of its own */
+            if (l.fg.value == 0 || l.fg.value == 8 || (l.fg.value >= 232 && l.fg.value < 240))
+                fail_msg("%s is drawn in colour %u", role_name(role), (unsigned)l.fg.value);
+        }
+        theme_free(t);
+    }
+}
+
 int main(void)
 {
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(field_F8_no_text_in_black),
         cmocka_unit_test(parsing),
         cmocka_unit_test(conversion),
         cmocka_unit_test(contrast_and_distance),

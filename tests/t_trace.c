@@ -52,7 +52,7 @@ static bool nested(const struct trace *t, size_t thread, size_t depth, size_t i)
     return bits[(first + i) / 64] >> (first + i) % 64 & 1;
 }
 
-static void a_small_tree(void **state)
+static void field_D4_a_small_tree_with_a_time_that_goes_back(void **state)
 {
     (void)state;
     assert_int_equal(sizeof(struct span), 24);
@@ -466,7 +466,7 @@ static void functions_are_interned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_small_tree),
+        cmocka_unit_test(field_D4_a_small_tree_with_a_time_that_goes_back),
         cmocka_unit_test(nothing_at_all),
         cmocka_unit_test(threads_gaps_and_marks_are_sorted),
         cmocka_unit_test(deeper_than_the_limit),

@@ -283,7 +283,8 @@ static void carve_done(void *arg)
         else if (!ask_again(r))
             recorder_snapshot_failed(r,
                                      "perf took the request but wrote no AUX data: the target did "
-                                     "not run, or nothing was traced");
+                                     "not run, a filter let nothing through, or virtual machines "
+                                     "(KVM) hold Intel PT on this processor");
     }
     free_carve(c);
     if (r->child_ended)
