@@ -39,7 +39,7 @@ struct recording;
  * or notes. Functions keep their ids from one part to the next and to the result, threads and closed calls
  * stay (deeper, when a caller turns up later). r is the callee's. From the thread that opens. */
 typedef void open_part_fn(void *arg, struct recording *r);
-#define OPEN_PART_NS 200000000u
+#define OPEN_PART_NS 50000000u
 
 /* A branch of an exact recording, in the order of time over all threads. */
 struct open_branch {
