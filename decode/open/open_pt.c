@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/cpus.h"
 #include "core/base/fmt.h"
 #include "decode/open/open_priv.h"
 #include "decode/pt/pt_decode.h"
 #include "decode/pt/pt_runs.h"
 #include "decode/pt/pt_stack.h"
 
-#define PIECE_BYTES ((size_t)64 << 10)
+#define PIECE_BYTES ((size_t)32 << 10)
 
 /* A thread of the trace, and its stack. */
 struct thread {
@@ -298,6 +299,8 @@ static int decode(struct decoder *d, struct err *err)
                            pt_streams_per_cpu(d->source.streams));
     if (rc < 0)
         rc = err_set(err, rc, "not enough memory for this trace");
+    if ((o.threads ? o.threads : cpus_online()) > 1)
+        trace_builder_ahead(d->b);
     d->runs = pt_runs_new(&d->source, on_run, d);
     if (rc == 0)
         rc = pt_decode_run(&d->source, &d->pieces, &o, &sink, err);

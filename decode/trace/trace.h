@@ -156,6 +156,10 @@ struct trace_builder;
 /* The builder takes over functions; they end up in the trace. NULL: they are given later. */
 struct trace_builder *trace_builder_new(struct functions *functions);
 void trace_builder_free(struct trace_builder *b);
+
+/* From now on a thread of its own fetches the memory for spans ahead, a few megabytes: to be called where
+ * there is a CPU for it and many spans are to come. */
+void trace_builder_ahead(struct trace_builder *b);
 /* Strings are copied. first_ns and last_ns are widened to hold everything added; both 0: found from
  * what was added. */
 void trace_builder_set_info(struct trace_builder *b, const struct trace_info *info);

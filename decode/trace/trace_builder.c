@@ -56,7 +56,14 @@ void trace_builder_free(struct trace_builder *b)
         b->texts = next;
     }
     functions_free(b->functions);
+    large_ahead_free(b->ahead);
     free(b);
+}
+
+void trace_builder_ahead(struct trace_builder *b)
+{
+    if (!b->ahead)
+        b->ahead = large_ahead_new(CHUNK_MOST + 1, sizeof(struct span));
 }
 
 /* A copy that lives as long as the trace; the same text twice in a row is stored once. */
@@ -176,31 +183,38 @@ static uint64_t advance(struct thread_builder *t, uint64_t time_ns)
     return t->now_ns;
 }
 
-static struct span *append_span(struct thread_builder *t)
+/* The next chunk, four times as large as the one before; NULL: memory is short. */
+static __attribute__((noinline)) struct span_chunk *add_chunk(struct thread_builder *t, struct large_ahead *ahead)
+{
+    size_t cap = t->last ? t->last->cap * 4 : CHUNK_FIRST;
+    if (cap > CHUNK_MOST)
+        cap = CHUNK_MOST;
+    struct span_chunk *c = ahead && cap == CHUNK_MOST ? large_ahead_take(ahead)
+                                                      : large_alloc(cap + 1, sizeof(struct span));
+    if (!c)
+        return NULL;
+    *c = (struct span_chunk){.cap = cap};
+    if (t->last)
+        t->last->next = c;
+    else
+        t->first = c;
+    t->last = c;
+    return c;
+}
+
+static inline struct span *append_span(struct thread_builder *t, struct large_ahead *ahead)
 {
     struct span_chunk *c = t->last;
-    if (!c || c->used == c->cap) {
-        size_t cap = c ? c->cap * 4 : CHUNK_FIRST;
-        if (cap > CHUNK_MOST)
-            cap = CHUNK_MOST;
-        struct span_chunk *more = large_alloc(cap + 1, sizeof(struct span));
-        if (!more)
-            return NULL;
-        *more = (struct span_chunk){.cap = cap};
-        if (c)
-            c->next = more;
-        else
-            t->first = more;
-        t->last = c = more;
-    }
+    if (__builtin_expect(!c || c->used == c->cap, 0) && !(c = add_chunk(t, ahead)))
+        return NULL;
     return &c->spans[c->used++];
 }
 
 /* Opens a span at a depth relative to the present stretch. */
-static int open_span(struct thread_builder *t, uint64_t start_ns, uint64_t now_ns, uint16_t depth,
-                     fn_id fn, unsigned flags)
+static inline int open_span(struct trace_builder *b, struct thread_builder *t, uint64_t start_ns, uint64_t now_ns,
+                     uint16_t depth, fn_id fn, unsigned flags)
 {
-    struct span *s = append_span(t);
+    struct span *s = append_span(t, b->ahead);
     if (!s)
         return MTUI_E_NOMEM;
     if (!vec_try_push(&t->stack, ((struct frame){.span = s, .fn = fn}))) {
@@ -226,7 +240,7 @@ int trace_builder_enter(struct trace_builder *b, size_t thread, uint64_t time_ns
     }
     if (depth >= t->now.rows)
         t->now.rows = depth + 1;
-    return open_span(t, now, now, (uint16_t)(depth + t->now.floor), fn, flags);
+    return open_span(b, t, now, now, (uint16_t)(depth + t->now.floor), fn, flags);
 }
 
 int trace_builder_wrap(struct trace_builder *b, size_t thread, uint64_t time_ns, fn_id fn)
@@ -239,7 +253,7 @@ int trace_builder_wrap(struct trace_builder *b, size_t thread, uint64_t time_ns,
         return MTUI_E_NOMEM;
     t->now.floor--;
     t->now.rows++;
-    return open_span(t, t->now.first_ns, now, t->now.floor, fn, SPAN_INFERRED_START);
+    return open_span(b, t, t->now.first_ns, now, t->now.floor, fn, SPAN_INFERRED_START);
 }
 
 static void end_stretch(struct trace_builder *b, struct thread_builder *t)

@@ -2,6 +2,7 @@
 #ifndef MTUI_DECODE_TRACE_BUILDER_PRIV_H
 #define MTUI_DECODE_TRACE_BUILDER_PRIV_H
 
+#include "core/base/large_ahead.h"
 #include "core/base/vec.h"
 #include "decode/trace/trace_priv.h"
 
@@ -49,6 +50,7 @@ struct trace_builder {
     VEC(struct gap) gaps;
     VEC(struct mark) marks;
     struct text_chunk *texts;
+    struct large_ahead *ahead; /* NULL: memory is fetched when it is needed */
     bool no_memory;
     const atomic_bool *cancel; /* of trace_builder_finish, or NULL */
 };

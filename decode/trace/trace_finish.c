@@ -350,6 +350,8 @@ int trace_builder_finish(struct trace_builder *b, struct trace **out, struct err
 {
     struct trace *t = xcalloc(1, sizeof *t);
     size_t nthreads = b->threads.len;
+    large_ahead_free(b->ahead);
+    b->ahead = NULL;
     t->tracks = calloc(nthreads ? nthreads : 1, sizeof *t->tracks);
     int rc = b->no_memory || !t->tracks ? MTUI_E_NOMEM : build_tracks(b, t);
     if (rc == 0)
