@@ -14,6 +14,7 @@
 #include "core/base/alloc.h"
 #include "core/doctor/capability_probe.h"
 #include "core/session/session.h"
+#include "core/trigger/uprobe.h"
 #include "tests/lib_golden.h"
 #include "tests/lib_run.h"
 #include "tui/term/glyph.h"
@@ -285,6 +286,34 @@ static void field_A9_a_missing_perf_is_named(void **state)
     tear_down(&b);
 }
 
+/* Durations of watched calls, the threshold among them, and what the watching costs; with real probes. */
+static void test_durations(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct err err;
+    if (uprobe_self_test(&err) < 0)
+        skip();
+    set_up(&b, "", 34, 100);
+    choose_target(&b);
+    model_add_trigger(b.m, "work if arg1 != 1");
+    act(&b, ACT_OPTIONS);
+    b.m->want.line(b.m->want.line_arg, "--slower-than 9s --not-before full --force");
+    wait_text(&b, "slower than 9.00 s, not before the ring is full");
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "looking for the functions");
+    wait_text(&b, "Calls");
+    wait_text(&b, "watching costs ");
+    wait_text(&b, " calls, half below ");
+    wait_text(&b, "slower than 9.00 s: 0");
+    wait_text(&b, "17.2 s"); /* the end of the axis: the power of two above the threshold */
+    wait_text(&b, "100 % full");
+    act(&b, ACT_COPY);
+    assert_non_null(strstr(b.m->want.copy, "-t 'work if arg1 != 1' --slower-than 9000000000ns"));
+    assert_non_null(strstr(b.m->want.copy, "--not-before full"));
+    tear_down(&b);
+}
+
 static void test_prompts(void **state)
 {
     (void)state;
@@ -324,6 +353,7 @@ int main(void)
         cmocka_unit_test(field_F16_refusals_are_said),
         cmocka_unit_test(field_A9_a_missing_perf_is_named),
         cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

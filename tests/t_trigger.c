@@ -208,6 +208,20 @@ static void calls_nest(void **state)
     call_match_free(m);
 }
 
+static void ring_is_waited_for(void **state)
+{
+    (void)state;
+    const struct trigger_conditions when = {.not_before_full = true};
+    struct trigger_policy p;
+    trigger_policy_init(&p, &when, 100);
+    assert_int_equal(trigger_policy_hit(&p, 5000, false, 0, false), TRIGGER_EARLY);
+    assert_false(trigger_policy_ready(&p, 5000, false));
+    p.ring_full = true;
+    assert_true(trigger_policy_ready(&p, 5000, false));
+    assert_false(trigger_policy_ready(&p, 5000, true));
+    assert_int_equal(trigger_policy_hit(&p, 5001, false, 0, false), TRIGGER_FIRE);
+}
+
 static void conditions_on_registers(void **state)
 {
     (void)state;
@@ -322,6 +336,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(field_B4_nth_hit_hold_off_not_before),
         cmocka_unit_test(calls_nest),
+        cmocka_unit_test(ring_is_waited_for),
         cmocka_unit_test(conditions_on_registers),
         cmocka_unit_test(rates),
     };

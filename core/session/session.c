@@ -491,6 +491,7 @@ void session_get_status(struct session *s, struct session_status *out)
         .est_from = s->est_from,
         .est_at_least = s->est_at_least,
         .hit_ns = s->hit_ns,
+        .est_fill_permille = s->fill_permille,
         .rate = s->rate,
     };
     if (s->est_lookback_ns && !s->est_at_least && s->armed_ns)

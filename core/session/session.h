@@ -127,6 +127,7 @@ struct session_status {
     struct recorder_status rec; /* valid with has_recorder */
     uint64_t hits, fired, counted; /* counted: hits that made no snapshot */
     uint64_t hit_to_command_ns; /* of the last snapshot by a trigger; 0: none yet */
+    unsigned est_fill_permille; /* of the ring that is filled most, an estimate from the plan; 1000: full */
     uint64_t est_full_ns;       /* estimate: when the ring was full, loop clock; 0: unknown */
     uint64_t est_lookback_ns;   /* estimate from the last snapshot of full rings; 0: unknown */
     struct call_rate_result rate; /* what the triggers cost, lately; duration_ns 0: not known */

@@ -89,6 +89,8 @@ struct session {
     uint64_t plan_lookback_ns;    /* of a busy CPU; 0: no ring */
     uint64_t watch_ns, watch_cpu_ns; /* loop clock and the targets' CPU time at the last look */
     struct call_rate_result rate; /* of the last second; duration_ns 0: not known */
+    unsigned fill_permille;       /* of a ring, as estimated; 0 also: not known */
+    uint64_t fill_cpu_ns;         /* CPU time of the targets when it began to fill; 0: not yet */
     uint64_t rate_ns, rate_hits, rate_cpu_ns; /* when it began: loop clock, hits, CPU time */
     double watch_share;           /* of a CPU that the targets had before it */
     struct maps_writer_stats maps_stats;

@@ -122,6 +122,9 @@ int session_setup_check(const struct session_setup *s, enum plan_recorder record
         return err_set(err, MTUI_E_INVAL, "\"slower than\" needs a function to watch");
     if (recorder != PLAN_STEP && (s->budget || s->truth))
         return err_set(err, MTUI_E_INVAL, "a budget and a truth file are for the recorder step");
+    if (recorder == PLAN_STEP && s->when.not_before_full)
+        return err_set(err, MTUI_E_NOTSUP,
+                       "step fills its ring with the call itself: --not-before takes a duration there");
     if (recorder == PLAN_STEP && s->when.slower_than_ns)
         return err_set(err, MTUI_E_NOTSUP,
                        "step makes every call slow, so it cannot tell the slow ones: use sample");
@@ -243,6 +246,8 @@ char *session_setup_repeat(const struct session_setup *s)
     add_number(&a, "--hits", s->when.hits, "");
     add_number(&a, "--hold-off", s->when.hold_off_ns, "ns");
     add_number(&a, "--not-before", s->when.not_before_ns, "ns");
+    if (s->when.not_before_full)
+        add_value(&a, "--not-before", "full");
     add_number(&a, "--max-snapshots", s->when.max_snapshots, "");
     add_number(&a, "--size", s->ring_bytes, "");
     add_number(&a, "--freq", s->freq_hz, "");

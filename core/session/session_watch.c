@@ -55,6 +55,21 @@ static void note_rate(struct session *s, uint64_t now, uint64_t cpu)
     s->rate_cpu_ns = cpu;
 }
 
+/* As if all of the target's time were spent on one CPU: that ring is full first. */
+static void note_fill(struct session *s, uint64_t cpu)
+{
+    if (s->state != SESSION_ARMED || !s->plan_lookback_ns || s->fill_permille >= 1000)
+        return;
+    if (!s->fill_cpu_ns) {
+        s->fill_cpu_ns = cpu ? cpu : 1;
+        return;
+    }
+    double fill = (double)(cpu - s->fill_cpu_ns) * 1000.0 / (double)s->plan_lookback_ns;
+    s->fill_permille = fill >= 1000.0 ? 1000 : (unsigned)fill;
+    if (s->fill_permille >= 1000)
+        trigger_set_ring_full(s->triggers);
+}
+
 static void on_interval(void *arg)
 {
     struct session *s = arg;
@@ -72,6 +87,7 @@ static void on_interval(void *arg)
     if (!s->triggers || s->state > SESSION_ARMED)
         return;
     note_rate(s, now, cpu);
+    note_fill(s, cpu);
     if (s->plan_lookback_ns)
         trigger_set_lookback(s->triggers, lookback_ns(s, of));
     s->watch_timer = loop_add_timer(s->loop, now + INTERVAL_NS, on_interval, s);
@@ -86,9 +102,10 @@ static void on_cost(void *arg, uint64_t hit_ns)
 
 void session_watch(struct session *s, const struct record_plan *plan)
 {
-    if (!s->setup.n_triggers || s->recorder == PLAN_STEP)
+    if (s->recorder == PLAN_STEP)
         return;
-    s->hit_cost = hit_cost_start(s->loop, on_cost, s);
+    if (s->setup.n_triggers)
+        s->hit_cost = hit_cost_start(s->loop, on_cost, s);
     s->plan_lookback_ns = plan_lookback_ns(plan);
     on_interval(s);
 }

@@ -27,6 +27,7 @@ struct trigger_conditions {
     uint64_t hits;           /* fire at the Nth hit and at each N after it; 0 and 1: every hit */
     uint64_t hold_off_ns;    /* after firing, hits within this time are only counted */
     uint64_t not_before_ns;  /* hits within this time after arming are only counted */
+    bool not_before_full;    /* hits are only counted until the ring is full, as far as that is known */
     uint64_t max_snapshots;  /* 0: without limit */
     uint64_t slower_than_ns; /* > 0: watch entry and return; only calls longer than this count */
 };

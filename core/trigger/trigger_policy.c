@@ -13,6 +13,11 @@ bool trigger_policy_exhausted(const struct trigger_policy *p)
 
 static bool too_early(const struct trigger_policy *p, uint64_t time_ns)
 {
+    if (p->when.not_before_full && !p->ring_full)
+        return true;
+    /* not_before 0: a hit read from before the arming was noted still counts. */
+    if (p->when.not_before_ns == 0)
+        return false;
     return time_ns < p->armed_ns || time_ns - p->armed_ns < p->when.not_before_ns;
 }
 
@@ -27,8 +32,7 @@ static enum trigger_verdict judge(struct trigger_policy *p, uint64_t time_ns, bo
 {
     if (p->when.slower_than_ns > 0 && (!has_duration || duration_ns <= p->when.slower_than_ns))
         return TRIGGER_FAST;
-    /* not_before 0: a hit read from before the arming was noted still counts. */
-    if (p->when.not_before_ns > 0 && too_early(p, time_ns))
+    if (too_early(p, time_ns))
         return TRIGGER_EARLY;
     p->past_early++;
     if (p->when.hits > 1 && p->past_early % p->when.hits != 0)
@@ -42,7 +46,7 @@ static enum trigger_verdict judge(struct trigger_policy *p, uint64_t time_ns, bo
 
 bool trigger_policy_ready(const struct trigger_policy *p, uint64_t time_ns, bool busy)
 {
-    return !busy && !(p->when.not_before_ns > 0 && too_early(p, time_ns)) &&
+    return !busy && !too_early(p, time_ns) &&
            !(p->when.hold_off_ns > 0 && held_off(p, time_ns));
 }
 

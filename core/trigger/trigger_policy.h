@@ -34,6 +34,7 @@ struct trigger_policy {
     struct trigger_conditions when;
     struct trigger_counts counts;
     uint64_t armed_ns;   /* perf's clock */
+    bool ring_full;      /* for not_before_full */
     uint64_t past_early; /* hits since not_before, for the Nth */
 };
 

@@ -132,6 +132,12 @@ const struct call_histogram *trigger_set_durations(const struct trigger_set *s, 
     return &s->entries.data[i].durations;
 }
 
+void trigger_set_ring_full(struct trigger_set *s)
+{
+    for (size_t i = 0; i < s->entries.len; i++)
+        s->entries.data[i].policy.ring_full = true;
+}
+
 void trigger_set_hold_off(struct trigger_set *s, uint64_t hold_off_ns)
 {
     for (size_t i = 0; i < s->entries.len; i++)

@@ -91,6 +91,8 @@ const char *trigger_set_where(const struct trigger_set *s, uint32_t i);
 const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uint32_t i);
 /* Durations seen so far, of a trigger that watches returns (@return, slower-than). */
 const struct call_histogram *trigger_set_durations(const struct trigger_set *s, uint32_t i);
+/* The ring is full now: triggers that wait for that may fire. */
+void trigger_set_ring_full(struct trigger_set *s);
 /* From now on, for every trigger. */
 void trigger_set_hold_off(struct trigger_set *s, uint64_t hold_off_ns);
 /* How far back the recording can look, as known now (0: not known): a call slower than asked that has

@@ -148,7 +148,14 @@ static int set_hold_off(struct cli *c, const char *arg, struct err *err)
 
 static int set_not_before(struct cli *c, const char *arg, struct err *err)
 {
-    return parse_duration("not-before", arg, &c->setup.when.not_before_ns, err);
+    struct trigger_conditions *when = &c->setup.when;
+    int rc = 0;
+    when->not_before_full = !strcmp(arg, "full");
+    if (when->not_before_full)
+        when->not_before_ns = 0;
+    else
+        rc = parse_duration("not-before", arg, &when->not_before_ns, err);
+    return rc;
 }
 
 static int set_max_snapshots(struct cli *c, const char *arg, struct err *err)
@@ -382,7 +389,9 @@ const struct cli_option cli_options[] = {
      "pt: time by TSC; by cycles; by cycles without return compression", RECORD, set_timing},
     {0, "hits", "N", "fire at the Nth hit, and each N after", RECORD, set_hits},
     {0, "hold-off", "DURATION", "after firing, only count for so long", RECORD, set_hold_off},
-    {0, "not-before", "DURATION", "after arming, only count for so long", RECORD, set_not_before},
+    {0, "not-before", "DURATION|full",
+     "after arming, only count for so long, or until the ring is full (an estimate)", RECORD,
+     set_not_before},
     {0, "max-snapshots", "N", "stop after so many (with --batch: 1)", RECORD, set_max_snapshots},
     {'s', "size", "SIZE", "of the ring (16M), rounded up to a power of two of pages", RECORD,
      set_size},

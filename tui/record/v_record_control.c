@@ -422,6 +422,15 @@ static void take_options(struct record *r, const struct session_setup *options)
         model_add_trigger(r->m, options->triggers[i]);
 }
 
+/* A mode that takes no triggers is among the options: those that are chosen do not belong to it. */
+static bool names_other_mode(const struct conf_words *w)
+{
+    for (size_t i = 0; i + 1 < w->n; i++)
+        if (!strcmp(w->word[i], "--mode") && strcmp(w->word[i + 1], "trigger") != 0)
+            return true;
+    return false;
+}
+
 void v_record_set_options(struct record *r, const char *text)
 {
     struct conf_words *w = xcalloc(1, sizeof *w);
@@ -429,7 +438,7 @@ void v_record_set_options(struct record *r, const char *text)
     struct cli c = {0};
     /* A process is named, so that the rest is a whole command line. */
     static const char *const prefix[] = {"mtui", "attach", "-p1"};
-    char *argv[CONF_WORDS_MAX + 4];
+    char *argv[CONF_WORDS_MAX + 6];
     size_t argc = 0;
     if (may_edit(r)) {
         int rc = conf_split(text, w, &err);
@@ -437,6 +446,10 @@ void v_record_set_options(struct record *r, const char *text)
             argv[argc++] = xstrdup(prefix[i]);
         for (size_t i = 0; rc == 0 && i < w->n; i++)
             argv[argc++] = xstrdup(w->word[i]);
+        if (rc == 0 && r->m->triggers.len && !names_other_mode(w)) { /* what --slower-than is about */
+            argv[argc++] = xstrdup("-t");
+            argv[argc++] = xstrdup(r->m->triggers.data[0]);
+        }
         argv[argc] = NULL;
         if (rc == 0)
             rc = cli_parse(&c, (int)argc, argv, &err);

@@ -137,6 +137,10 @@ static void draw_ring(struct record *r, struct surface *s, struct rect at, int r
                        "%s each   est. full since %s   look-back est. %s (from snapshot %u)",
                        fmt_size(size, st->ring_bytes), clock_of(r, full, st->est_full_ns),
                        fmt_duration(span, st->est_lookback_ns), st->est_from);
+    else if (st->est_fill_permille)
+        v_record_field(s, at, row, "Ring", plain,
+                       "%s each   est. %u %% full   look-back is not known before the first snapshot",
+                       fmt_size(size, st->ring_bytes), st->est_fill_permille / 10);
     else
         v_record_field(s, at, row, "Ring", plain,
                        "%s each   fill and look-back are not known before the first snapshot",

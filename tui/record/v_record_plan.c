@@ -48,6 +48,8 @@ static void conditions(char *out, size_t size, const struct trigger_conditions *
                               fmt_duration(a, when->hold_off_ns));
     if (when->not_before_ns && n < size)
         snprintf(out + n, size - n, ", not before %s", fmt_duration(a, when->not_before_ns));
+    else if (when->not_before_full && n < size)
+        snprintf(out + n, size - n, ", not before the ring is full");
 }
 
 /* " 12": hits of one of several triggers. */
