@@ -244,6 +244,18 @@ static void scopes(void **state)
     rig_close(&r);
 }
 
+/* Time between samples is not what `folded` counts: the screen says so. */
+static void sampled_says_what_it_weighs(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, gentrace_parse("sampled 100\nthread 5 worker\n+ 0 main /bin/x p\n+ 100 load /bin/x p\n- 300\n- 400\n"),
+             NULL, GLYPHS_UNICODE, COLOR_256, 24, 80);
+    act(&r, ACT_MERGED, NULL);
+    assert_true(golden_find(r.s, "Width is estimated time; folded weighs samples.  t: thread  r: recursion"));
+    rig_close(&r);
+}
+
 static void folded_timeline(void **state)
 {
     (void)state;
@@ -345,7 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(screens),         cmocka_unit_test(there_and_back),
         cmocka_unit_test(keys_mean_the_same), cmocka_unit_test(scopes),
-        cmocka_unit_test(folded_timeline), cmocka_unit_test(exported_as_folded),
+        cmocka_unit_test(folded_timeline), cmocka_unit_test(sampled_says_what_it_weighs), cmocka_unit_test(exported_as_folded),
         cmocka_unit_test(in_the_background), cmocka_unit_test(any_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

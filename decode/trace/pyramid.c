@@ -487,9 +487,21 @@ size_t pyramid_seek(const struct pyramid_iter *row, size_t from, uint64_t time_n
     return from + first_from(row->spans + from, end - from, time_ns);
 }
 
+/* Whole nodes only are cheap, so a stretch that is a little wider comes first: if its longest span lies inside,
+ * it is the one. */
 size_t pyramid_longest(const struct pyramid_iter *row, size_t from, size_t to)
 {
     struct pyramid_sum sum = {.longest = from};
+    size_t l = row->levels;
+    while (l > 0 && spans_below(l - 1) > (to - from) / 8)
+        l--;
+    if (l > 0) {
+        size_t below = spans_below(l - 1), first = from & ~(below - 1), end = (to + below - 1) & ~(below - 1);
+        add_spans(&sum, row, first, end < row->n ? end : row->n);
+        if (sum.longest >= from && sum.longest < to)
+            return sum.longest;
+        sum.longest = from;
+    }
     add_spans(&sum, row, from, to);
     return sum.longest;
 }

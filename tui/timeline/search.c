@@ -11,14 +11,9 @@
 #define BLOCK 256
 #define UNKNOWN UINT16_MAX
 
-struct block {
-    uint16_t count;   /* matches in it; UNKNOWN: not looked at yet */
-    uint16_t longest; /* of them, counted from the block's first span */
-};
-
 struct search_row {
     size_t thread, depth, n;
-    size_t first_block; /* in search.blocks */
+    size_t first_block; /* in search.counts */
     uint64_t count;     /* matches, complete when the index is */
 };
 
@@ -28,9 +23,11 @@ struct search {
     uint8_t *set; /* a bit per function */
     size_t nfunctions, in_set;
     VEC(struct search_row) rows;
-    struct block *blocks;
+    uint16_t *counts; /* of each block: matches in it; UNKNOWN: not looked at yet */
     size_t nblocks, next_row, next_block; /* the next to be looked at: row, and block in it */
     uint64_t spans, seen, count;
+    struct selection longest; /* of those looked at */
+    uint64_t longest_ns, longest_start_ns;
 };
 
 static struct search *new_search(const struct trace *t, struct flame_source *src, const char *text)
@@ -50,9 +47,9 @@ static struct search *new_search(const struct trace *t, struct flame_source *src
             s->nblocks += (row.n + BLOCK - 1) / BLOCK;
             vec_push(&s->rows, row);
         }
-    s->blocks = xcalloc(s->nblocks + 1, sizeof *s->blocks);
+    s->counts = xcalloc(s->nblocks + 1, sizeof *s->counts);
     for (size_t i = 0; i < s->nblocks; i++)
-        s->blocks[i].count = UNKNOWN;
+        s->counts[i] = UNKNOWN;
     return s;
 }
 
@@ -127,7 +124,7 @@ void search_free(struct search *s)
     free(s->text);
     free(s->set);
     vec_free(&s->rows);
-    free(s->blocks);
+    free(s->counts);
     free(s);
 }
 
@@ -161,26 +158,33 @@ static const struct span *spans_of(struct search *s, const struct search_row *ro
     return flame_source_row(s->src, row->thread, row->depth).spans;
 }
 
+static void note_longest(struct search *s, const struct search_row *row, const struct span *span, size_t index)
+{
+    uint64_t length = span->end_ns - span->start_ns;
+    if (s->longest.valid && (length < s->longest_ns ||
+                             (length == s->longest_ns && span->start_ns >= s->longest_start_ns)))
+        return;
+    s->longest = (struct selection){true, row->thread, row->depth, index};
+    s->longest_ns = length;
+    s->longest_start_ns = span->start_ns;
+}
+
 bool search_step(struct search *s, size_t max_spans)
 {
     for (size_t done = 0; done < max_spans && s->next_row < s->rows.len;) {
         struct search_row *row = &s->rows.data[s->next_row];
         const struct span *spans = spans_of(s, row);
         size_t from = s->next_block * BLOCK, to = from + BLOCK < row->n ? from + BLOCK : row->n;
-        struct block b = {0};
-        uint64_t longest = 0;
+        uint16_t count = 0;
         for (size_t k = from; k < to; k++) {
             if (!search_has(s, spans[k].fn))
                 continue;
-            uint64_t length = spans[k].end_ns - spans[k].start_ns;
-            if (b.count++ == 0 || length > longest) {
-                longest = length;
-                b.longest = (uint16_t)(k - from);
-            }
+            count++;
+            note_longest(s, row, &spans[k], k);
         }
-        s->blocks[row->first_block + s->next_block] = b;
-        row->count += b.count;
-        s->count += b.count;
+        s->counts[row->first_block + s->next_block] = count;
+        row->count += count;
+        s->count += count;
         s->seen += to - from;
         done += to - from;
         s->next_block++;
@@ -199,7 +203,7 @@ static size_t scan_forward(struct search *s, const struct search_row *row, const
     while (from < to) {
         size_t end = (from / BLOCK + 1) * BLOCK;
         end = end < to ? end : to;
-        if (s->blocks[row->first_block + from / BLOCK].count != 0)
+        if (s->counts[row->first_block + from / BLOCK] != 0)
             for (; from < end; from++)
                 if (search_has(s, spans[from].fn))
                     return from;
@@ -215,7 +219,7 @@ static size_t scan_back(struct search *s, const struct search_row *row, const st
     while (to > from) {
         size_t begin = (to - 1) / BLOCK * BLOCK;
         begin = begin > from ? begin : from;
-        if (s->blocks[row->first_block + (to - 1) / BLOCK].count != 0)
+        if (s->counts[row->first_block + (to - 1) / BLOCK] != 0)
             for (; to > begin; to--)
                 if (search_has(s, spans[to - 1].fn))
                     return to;
@@ -396,26 +400,10 @@ bool search_next(struct search *s, const struct selection *from, int delta, size
 
 bool search_longest(struct search *s, struct selection *out)
 {
-    const struct span *best = NULL;
-    for (size_t i = 0; i < s->rows.len && search_complete(s); i++) {
-        const struct search_row *row = &s->rows.data[i];
-        const struct span *spans = spans_of(s, row);
-        for (size_t b = 0; row->count && b * BLOCK < row->n; b++) {
-            const struct block *block = &s->blocks[row->first_block + b];
-            const struct span *span = &spans[b * BLOCK + block->longest];
-            if (block->count == 0)
-                continue;
-            uint64_t length = span->end_ns - span->start_ns;
-            uint64_t best_length = best ? best->end_ns - best->start_ns : 0;
-            if (!best || length > best_length ||
-                (length == best_length && span->start_ns < best->start_ns)) {
-                best = span;
-                *out = (struct selection){true, row->thread, row->depth,
-                                          b * BLOCK + block->longest};
-            }
-        }
-    }
-    return best != NULL;
+    if (!search_complete(s) || !s->longest.valid)
+        return false;
+    *out = s->longest;
+    return true;
 }
 
 uint64_t search_count(const struct search *s)
@@ -442,7 +430,7 @@ uint64_t search_rank(struct search *s, const struct selection *at, size_t from, 
         size_t end = row->thread == at->thread && row->depth == at->depth ? at->index + 1
                                                                           : index_at(s, row, p);
         for (size_t b = 0; b < end / BLOCK; b++)
-            rank += s->blocks[row->first_block + b].count;
+            rank += s->counts[row->first_block + b];
         const struct span *spans = spans_of(s, row);
         for (size_t k = end / BLOCK * BLOCK; k < end; k++)
             rank += search_has(s, spans[k].fn);

@@ -143,5 +143,9 @@ void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r)
     tl_stack_text(tl, text, sizeof text, r.cols);
     put(s, &r, text, ROLE_DEFAULT);
     put_longest(tl, s, &r, &node);
-    put(s, &r, "Gaps are left out; the order is by width, not by time.  t: thread  r: recursion", ROLE_DIM);
+    put(s, &r,
+        trace_info(tl->trace)->sampled
+            ? "Width is estimated time; folded weighs samples.  t: thread  r: recursion"
+            : "Gaps are left out; the order is by width, not by time.  t: thread  r: recursion",
+        ROLE_DIM);
 }

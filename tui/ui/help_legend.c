@@ -20,6 +20,7 @@ static const struct entry {
     {NULL, {GLYPH_CUT_LEFT, GLYPH_CUT_RIGHT}, 2, ROLE_FN0, ROLE_FN0, "goes on there, or is inferred"},
     {NULL, {GLYPH_HATCH, GLYPH_HATCH, GLYPH_HATCH}, 3, ROLE_GAP, ROLE_GAP, "lost: nothing is known"},
     {NULL, {GLYPH_HATCH, GLYPH_HATCH, GLYPH_HATCH}, 3, ROLE_UNTRACED, ROLE_UNTRACED, "not traced, or no sample"},
+    {NULL, {GLYPH_HATCH, GLYPH_HATCH, GLYPH_HATCH}, 3, ROLE_UNTRACED, ROLE_UNTRACED, "with words: not decoded yet"},
     {NULL, {GLYPH_RULE_H, GLYPH_RULE_H, GLYPH_RULE_H}, 3, ROLE_OFF_CPU, ROLE_OFF_CPU, "not running: off the CPU"},
     {"name", {0}, 0, ROLE_KERNEL, ROLE_KERNEL, "kernel code"},
     {"name", {0}, 0, ROLE_UNKNOWN, ROLE_UNKNOWN, "code without a name"},
