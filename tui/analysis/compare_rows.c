@@ -12,15 +12,15 @@
 #include "tui/timeline/ruler.h"
 
 const struct list_column compare_columns[CMP_COUNT] = {
-    [CMP_SELF_DIFF] = {.title = "SELF DIFF", .cols = 10, .priority = 0, .right = true},
-    [CMP_SELF] = {.title = "SELF", .cols = 9, .priority = 1, .right = true},
-    [CMP_SELF_MEDIAN] = {.title = "MED.SELF", .cols = 9, .priority = 2, .right = true},
+    [CMP_SELF_DIFF] = {.title = "SELF DIFF", .cols = 11, .priority = 0, .right = true},
+    [CMP_SELF] = {.title = "SELF", .cols = 10, .priority = 1, .right = true},
+    [CMP_SELF_MEDIAN] = {.title = "MED.SELF", .cols = 10, .priority = 2, .right = true},
     [CMP_CALLS_DIFF] = {.title = "CALL DIFF", .cols = 9, .priority = 0, .right = true},
     [CMP_CALLS] = {.title = "CALLS", .cols = 7, .priority = 3, .right = true},
     [CMP_CALLS_MEDIAN] = {.title = "MED.CALL", .cols = 8, .priority = 4, .right = true},
-    [CMP_TOTAL_DIFF] = {.title = "TOTAL DIFF", .cols = 10, .priority = 5, .right = true},
-    [CMP_TOTAL] = {.title = "TOTAL", .cols = 9, .priority = 6, .right = true},
-    [CMP_TOTAL_MEDIAN] = {.title = "MED.TOTAL", .cols = 9, .priority = 7, .right = true},
+    [CMP_TOTAL_DIFF] = {.title = "TOTAL DIFF", .cols = 11, .priority = 5, .right = true},
+    [CMP_TOTAL] = {.title = "TOTAL", .cols = 10, .priority = 6, .right = true},
+    [CMP_TOTAL_MEDIAN] = {.title = "MED.TOTAL", .cols = 10, .priority = 7, .right = true},
     [CMP_NAME] = {.title = "FUNCTION", .cols = 20, .priority = 0, .stretch = true},
 };
 
