@@ -449,27 +449,48 @@ static size_t last_before(const struct pyramid_node *node, size_t lo, size_t hi,
     return lo;
 }
 
-/* The last node of the finest level that begins before time_ns, given that node lo does. Near ones are
- * found in growing steps, far ones from the top down, which touches a few lines of each level. */
-static size_t seek_node(const struct pyramid_iter *row, size_t lo, uint64_t time_ns)
+/* Where the last node that begins before time_ns is likely to be: as far behind node lo as the nodes of the
+ * smallest ancestor that reaches there are spread over its time. */
+static size_t likely_node(const struct pyramid_iter *row, size_t lo, uint64_t time_ns)
 {
     const size_t n = level_len(row->n, 0);
-    size_t step = 1;
-    while (step <= 32 && lo + step < n && row->level[0][lo + step].first_ns < time_ns) {
+    size_t l = 0;
+    while (l + 1 < row->levels && row->level[l][lo >> (3 * l)].last_ns < time_ns)
+        l++;
+    const struct pyramid_node *around = &row->level[l][lo >> (3 * l)];
+    double per_ns = (double)((size_t)1 << (3 * l)) / (double)(around->last_ns - around->first_ns + 1);
+    double ahead = (double)(time_ns - row->level[0][lo].first_ns) * per_ns;
+    return ahead < (double)(n - 1 - lo) ? lo + (size_t)ahead : n - 1;
+}
+
+/* The last node of the finest level that begins before time_ns, given that node lo does. Near ones are found
+ * in growing steps from lo, far ones in such steps from the likely place, up or down: calls are spread evenly
+ * enough for that to touch fewer lines of memory than a way down the tree. */
+static size_t seek_node(const struct pyramid_iter *row, size_t lo, uint64_t time_ns)
+{
+    const struct pyramid_node *node = row->level[0];
+    const size_t n = level_len(row->n, 0);
+    size_t step = 1, end = n;
+    while (step <= 2 && lo + step < n && node[lo + step].first_ns < time_ns) {
         lo += step;
         step *= 2;
     }
-    if (step <= 32)
-        return last_before(row->level[0], lo, lo + step < n ? lo + step : n, time_ns);
-    size_t at = 0, end = level_len(row->n, row->levels - 1);
-    for (size_t l = row->levels; l-- > 0;) {
-        at = last_before(row->level[l], at, end, time_ns);
-        if (l > 0) {
-            at *= FAN;
-            end = at + FAN < level_len(row->n, l - 1) ? at + FAN : level_len(row->n, l - 1);
-        }
+    if (step <= 2)
+        return last_before(node, lo, lo + step < n ? lo + step : n, time_ns);
+    size_t at = likely_node(row, lo, time_ns);
+    if (at > lo && node[at].first_ns >= time_ns) {
+        end = at;
+        for (step = 1; end - lo > step && node[end - step].first_ns >= time_ns; step *= 2)
+            end -= step;
+        if (end - lo > step)
+            lo = end - step;
+    } else {
+        lo = at > lo ? at : lo;
+        for (step = 1; lo + step < n && node[lo + step].first_ns < time_ns; step *= 2)
+            lo += step;
+        end = lo + step < n ? lo + step : n;
     }
-    return at;
+    return last_before(node, lo, end, time_ns);
 }
 
 size_t pyramid_seek(const struct pyramid_iter *row, size_t from, uint64_t time_ns)
