@@ -11,6 +11,7 @@
 
 #define CHUNK_FIRST 64
 #define CHUNK_MOST (((size_t)4 << 20) / sizeof(struct span) - 1) /* two huge pages, given back once sorted */
+#define AHEAD_FROM 1000000 /* spans of a thread: one more chunk is not much memory beside them */
 
 struct trace_builder *trace_builder_new(struct functions *functions)
 {
@@ -189,8 +190,8 @@ static __attribute__((noinline)) struct span_chunk *add_chunk(struct thread_buil
     size_t cap = t->last ? t->last->cap * 4 : CHUNK_FIRST;
     if (cap > CHUNK_MOST)
         cap = CHUNK_MOST;
-    struct span_chunk *c = ahead && cap == CHUNK_MOST ? large_ahead_take(ahead)
-                                                      : large_alloc(cap + 1, sizeof(struct span));
+    bool fetched = ahead && cap == CHUNK_MOST && t->info.spans >= AHEAD_FROM;
+    struct span_chunk *c = fetched ? large_ahead_take(ahead) : large_alloc(cap + 1, sizeof(struct span));
     if (!c)
         return NULL;
     *c = (struct span_chunk){.cap = cap};
