@@ -303,8 +303,8 @@ static void test_durations(void **state)
     act(&b, ACT_START_STOP);
     wait_text(&b, "looking for the functions");
     wait_text(&b, "Calls");
-    wait_text(&b, "watching costs ");
-    wait_text(&b, " calls, half below ");
+    wait_text(&b, "watching costs 2 x ");
+    wait_text(&b, " calls, half < ");
     wait_text(&b, "slower than 9.00 s: 0");
     wait_text(&b, "17.2 s"); /* the end of the axis: the power of two above the threshold */
     wait_text(&b, "100 % full");

@@ -49,7 +49,7 @@ static void draw_numbers(struct surface *s, struct rect at, int row, const struc
         return;
     }
     v_record_field(s, at, row, "Durations", (struct style){0},
-                   "%.200s: %s call%s, half below %s, 99 %% below %s, longest %s", t->text,
+                   "%.200s: %s call%s, half < %s, 99 %% < %s, max %s", t->text,
                    fmt_count(n, h->count), h->count == 1 ? "" : "s",
                    edge(half, call_histogram_quantile(h, 500) + 1),
                    edge(most, call_histogram_quantile(h, 990) + 1), fmt_duration(max, h->max_ns));
@@ -126,20 +126,19 @@ static void draw_bars(const struct record *r, struct surface *s, struct rect at,
     (void)put_text(s, y, col + 2, end, legend, c->hits ? warn : dim);
 }
 
-/* What it costs: "2 hits a call of 3.20 us each, 1.3 % of the program's time". */
+/* What it costs, two hits a call: "watching costs 2 x 3.20 us a call, 1.3 % of the time". */
 static void cost(const struct record *r, char *out, size_t size)
 {
     const struct call_rate_result *rate = &r->status.rate;
-    char hit[FMT_MAX], call[FMT_MAX];
+    char hit[FMT_MAX];
     int n = 0;
     if (!r->status.hit_ns) {
         (void)snprintf(out, size, "cost of watching: not measured");
         return;
     }
-    n = snprintf(out, size, "watching costs %s a call, in 2 hits of %s",
-                 fmt_duration(call, 2 * r->status.hit_ns), fmt_duration(hit, r->status.hit_ns));
+    n = snprintf(out, size, "watching costs 2 x %s a call", fmt_duration(hit, r->status.hit_ns));
     if (rate->duration_ns && n > 0 && (size_t)n < size)
-        (void)snprintf(out + n, size - (size_t)n, ": %u.%u %% of the time now", rate->permille / 10,
+        (void)snprintf(out + n, size - (size_t)n, ", %u.%u %% of the time", rate->permille / 10,
                        rate->permille % 10);
 }
 

@@ -235,6 +235,8 @@ static void on_prepared(void *arg)
     if (p->rc < 0) {
         model_error(r->m, "%s", p->err.text);
     } else {
+        if (p->worker)
+            model_say(r->m, "%s", "");
         v_record_free_session(r);
         r->machine.prepared = p->prepared;
         start_session(r, &p->setup);
