@@ -515,7 +515,7 @@ static void snapshot_names(void **state)
 
 /* ---- What cannot be shown ---- */
 
-static void refusals(void **state)
+static void field_C17_refusals_and_foreign_files(void **state)
 {
     (void)state;
     char *tmp = lib_mkdtemp(), path[300];
@@ -629,7 +629,7 @@ int main(void)
         cmocka_unit_test(snapshots_and_hits),
         cmocka_unit_test(kernel_code_only_where_asked_for),
         cmocka_unit_test(snapshot_names),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(field_C17_refusals_and_foreign_files),
         cmocka_unit_test(field_C13_partial_text),
         cmocka_unit_test(in_the_background),
     };

@@ -407,7 +407,7 @@ static void real_sampled_text(void **state)
     free(text);
 }
 
-static void names_and_kinds(void **state)
+static void field_C11_any_event_name(void **state)
 {
     (void)state;
     const char *text = "p 1/2 1.0: 5 cpu-clock: \n"
@@ -467,7 +467,7 @@ int main(void)
         cmocka_unit_test(limits),
         cmocka_unit_test(real_branch_text),
         cmocka_unit_test(real_sampled_text),
-        cmocka_unit_test(names_and_kinds),
+        cmocka_unit_test(field_C11_any_event_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@ struct bench {
     uint64_t lost, events;
     uint64_t sum; /* of all events, in order */
     uint64_t len, lost_to; /* bytes of the stream; where the last loss ended */
+    const char *why;       /* of the last loss */
 };
 
 static size_t read_code(void *arg, uint64_t ip, uint8_t *out, size_t n)
@@ -63,6 +64,7 @@ static void on_loss(void *arg, const struct pt_loss *loss)
 {
     struct bench *x = arg;
     x->lost += loss->bytes;
+    x->why = loss->why;
     /* Each stands behind the one before, and in the stream. */
     assert_true(loss->first_byte >= x->lost_to);
     x->lost_to = loss->first_byte + loss->bytes;
@@ -139,7 +141,17 @@ static void pieces_are_the_whole(void **state)
     }
 }
 
-static void cut_at_every_byte(void **state)
+/* Without a synchronisation point there is nothing to decode, and that is said. */
+static void field_C3_too_short_is_said(void **state)
+{
+    struct sample *s = *state;
+    struct bench x = decode(&s->rec, s->data + 16, 100, 600); /* behind the PSB that it begins with */
+    assert_int_equal(x.lost, 100);
+    assert_int_equal(x.events, 0);
+    assert_non_null(strstr(x.why, "too short: no synchronisation point"));
+}
+
+static void field_C4_a_stream_may_end_anywhere(void **state)
 {
     struct sample *s = *state;
     for (size_t n = 0; n < s->len; n++) {
@@ -255,7 +267,8 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_the_whole),
-        cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(field_C3_too_short_is_said),
+        cmocka_unit_test(field_C4_a_stream_may_end_anywhere),
         cmocka_unit_test(field_C2_thousands_of_corruptions),
         cmocka_unit_test(circles_of_direct_branches),
     };
