@@ -1,9 +1,12 @@
-/* What mtui itself costs: the CPU time and the bytes it sends while it shows each screen and nothing happens,
- * and what recording with the screen open takes from a target beyond what perf alone takes.
+/* What mtui itself costs: the CPU time and the bytes it sends while it shows each screen and
+ * nothing happens, and what recording with the screen open takes from a target beyond what perf
+ * alone takes.
+ *
  *   bench_idle [SECONDS, default 5]
- * The target counts the work that it gets done in a second of its own CPU time, in turns without a recording,
- * with `perf record` by
- * the same command, and with mtui's screen; the medians of the turns are compared. */
+ *
+ * The target counts the work that it gets done in a second of its own CPU time, in turns without a
+ * recording, with `perf record` by the same command, and with mtui's screen; the medians of the
+ * turns are compared. */
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -37,7 +40,8 @@ static double cpu_of(pid_t pid)
     snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
     char *text = run_read_file(path, NULL), *p = text ? strrchr(text, ')') : NULL;
     unsigned long user = 0, system = 0;
-    if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+    if (!p ||
+        sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
         exit(1);
     free(text);
     return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
@@ -94,7 +98,8 @@ static struct mtui_job record_with_screen(pid_t target, const char *tmp)
     struct mtui_job j = {.state = xasprintf("XDG_STATE_HOME=%s", tmp)};
     char *pid = xasprintf("%ld", (long)target);
     const char *env[] = {j.state, NULL};
-    char *argv[] = {mtui, (char[]){"attach"}, (char[]){"-r"}, (char[]){"sample"}, (char[]){"-p"}, pid, NULL};
+    char *argv[] = {
+        mtui, (char[]){"attach"}, (char[]){"-r"}, (char[]){"sample"}, (char[]){"-p"}, pid, NULL};
     j.p = pty_start(env, argv, 30, 100);
     if (!pty_wait(j.p, "[ENABLED]", SOON))
         exit(1);
@@ -105,9 +110,11 @@ static struct mtui_job record_with_screen(pid_t target, const char *tmp)
 /* perf by the very command that mtui shows with --print. */
 static pid_t record_with_perf(pid_t target, const char *tmp, int turn)
 {
-    char *command = xasprintf("%s attach -r sample -p %ld -o %s/perf-%d --print", mtui, (long)target, tmp, turn);
+    char *command = xasprintf("%s attach -r sample -p %ld -o %s/perf-%d --print", mtui,
+                              (long)target, tmp, turn);
     int status = 1;
-    char *line = run_output(command, &status), *control = line ? strstr(line, " --control=fd:3,4") : NULL;
+    char *line = run_output(command, &status),
+         *control = line ? strstr(line, " --control=fd:3,4") : NULL;
     if (status != 0)
         exit(1);
     if (control)
@@ -135,7 +142,8 @@ static double rounds(struct run_child *target)
 {
     char line[64];
     unsigned long n;
-    if (write(target->in, "x", 1) != 1 || !fgets(line, sizeof line, target->out) || sscanf(line, "%lu", &n) != 1)
+    if (write(target->in, "x", 1) != 1 || !fgets(line, sizeof line, target->out) ||
+        sscanf(line, "%lu", &n) != 1)
         exit(1);
     return (double)n;
 }
@@ -176,7 +184,8 @@ static void overhead(void)
     }
     double a = median(alone), b = median(perf), c = median(screen);
     double spread = (perf[TURNS * 3 / 4] - perf[TURNS / 4]) / b * 100;
-    printf("  target alone %.0f rounds a second; with perf %+.2f %%, with mtui's screen %+.2f %% (quartiles of the "
+    printf("  target alone %.0f rounds a second; with perf %+.2f %%, with mtui's screen %+.2f %% "
+           "(quartiles of the "
            "turns with perf: %.2f %% apart)\n",
            a, (b / a - 1) * 100, (c / a - 1) * 100, spread);
     printf("  mtui itself meanwhile: %.2f %% of a core\n", cpu / wall * 100);

@@ -1,5 +1,5 @@
-/* A target that measures itself: for each byte on standard input it computes for a second of its own CPU time and
- * prints how many rounds it came to. */
+/* A target that measures itself: for each byte on standard input it computes for a second of its
+ * own CPU time and prints how many rounds it came to. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>

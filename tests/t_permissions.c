@@ -1,5 +1,5 @@
-/* What the kernel refuses, and the sentence that helps: by level, capability, seccomp filter and security
- * module, on machines that are made up and on this one. */
+/* What the kernel refuses, and the sentence that helps: by level, capability, seccomp filter and
+ * security module, on machines that are made up and on this one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,14 +31,17 @@
 #define ADMIN      (1ull << CAP_SYS_ADMIN)
 #define SYS_PTRACE (1ull << CAP_SYS_PTRACE)
 
-static void refusal(long paranoid, unsigned long long caps, int seccomp, int errno_value, int code, const char *says)
+static void refusal(long paranoid, unsigned long long caps, int seccomp, int errno_value, int code,
+                    const char *says)
 {
     char *root = program_mkdir(), text[300];
     struct err err = {0};
     assert_true(program_shell(root, "mkdir -p sys/kernel self"));
     snprintf(text, sizeof text, "%ld\n", paranoid);
     program_write(root, "sys/kernel/perf_event_paranoid", text);
-    snprintf(text, sizeof text, "Name:\tx\nCapEff:\t%016llx\nCapBnd:\tffffffffffffffff\nSeccomp:\t%d\n", caps, seccomp);
+    snprintf(text, sizeof text,
+             "Name:\tx\nCapEff:\t%016llx\nCapBnd:\tffffffffffffffff\nSeccomp:\t%d\n", caps,
+             seccomp);
     program_write(root, "self/status", text);
     assert_int_equal(perf_event_explain(&err, errno_value, root, "arming f"), code);
     if (!strstr(err.text, says) || strncmp(err.text, "arming f: ", 10) != 0)
@@ -49,7 +52,8 @@ static void refusal(long paranoid, unsigned long long caps, int seccomp, int err
 static void field_H4_H5_H6_each_refusal_has_its_sentence(void **state)
 {
     (void)state;
-    static const long levels[] = {3, 4, 77}; /* Debian's and Ubuntu's own, and one that nobody knows */
+    static const long levels[] = {3, 4,
+                                  77}; /* Debian's and Ubuntu's own, and one that nobody knows */
     for (size_t i = 0; i < 3; i++) {
         char says[80];
         snprintf(says, sizeof says, "perf_event_paranoid is %ld, which forbids", levels[i]);
@@ -58,9 +62,11 @@ static void field_H4_H5_H6_each_refusal_has_its_sentence(void **state)
     }
     refusal(2, 0, 0, EACCES, MTUI_E_PERM, "no CAP_PERFMON in effect (perf_event_paranoid is 2)");
     refusal(2, 0, 2, EPERM, MTUI_E_PERM, "a seccomp filter is in force (containers");
-    refusal(4, PERFMON, 2, EPERM, MTUI_E_PERM, "although CAP_PERFMON is in effect: a seccomp filter");
+    refusal(4, PERFMON, 2, EPERM, MTUI_E_PERM,
+            "although CAP_PERFMON is in effect: a seccomp filter");
     refusal(4, ADMIN, 0, EPERM, MTUI_E_PERM, "other users' processes need CAP_SYS_PTRACE");
-    refusal(2, PERFMON | SYS_PTRACE, 0, EACCES, MTUI_E_PERM, "some kernels want CAP_SYS_ADMIN for uprobes");
+    refusal(2, PERFMON | SYS_PTRACE, 0, EACCES, MTUI_E_PERM,
+            "some kernels want CAP_SYS_ADMIN for uprobes");
     refusal(2, ADMIN | SYS_PTRACE, 0, EACCES, MTUI_E_PERM, "a security module");
     refusal(2, 0, 0, ENOSYS, MTUI_E_NOTSUP, "seccomp filter hides it");
 }
@@ -68,7 +74,8 @@ static void field_H4_H5_H6_each_refusal_has_its_sentence(void **state)
 static void field_B10_breakpoints_in_use_are_told(void **state)
 {
     (void)state;
-    refusal(2, PERFMON, 0, ENOSPC, MTUI_E_LIMIT, "all hardware breakpoint slots of the thread are in use");
+    refusal(2, PERFMON, 0, ENOSPC, MTUI_E_LIMIT,
+            "all hardware breakpoint slots of the thread are in use");
 }
 
 /* ---- This machine ---- */
@@ -89,9 +96,9 @@ static int in_child(int (*body)(void))
 static int keep_only(uint64_t caps)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {{.effective = (uint32_t)caps, .permitted = (uint32_t)caps},
-                                             {.effective = (uint32_t)(caps >> 32),
-                                              .permitted = (uint32_t)(caps >> 32)}};
+    struct __user_cap_data_struct data[2] = {
+        {.effective = (uint32_t)caps, .permitted = (uint32_t)caps},
+        {.effective = (uint32_t)(caps >> 32), .permitted = (uint32_t)(caps >> 32)}};
     return (int)syscall(SYS_capset, &head, data);
 }
 
@@ -106,14 +113,16 @@ static int root_without_capabilities(void)
 static int nobody_with_the_capability(void)
 {
     struct err err = {0};
-    if (prctl(PR_SET_KEEPCAPS, 1) || setgid(65534) || setuid(65534) || keep_only(PERFMON | ADMIN) != 0)
+    if (prctl(PR_SET_KEEPCAPS, 1) || setgid(65534) || setuid(65534) ||
+        keep_only(PERFMON | ADMIN) != 0)
         return 2;
     if (getuid() == 0 || uprobe_self_test(&err) != 0)
         return 1;
     /* CAP_PERFMON alone does on some kernels; where not, it is said. */
     if (keep_only(PERFMON) != 0)
         return 2;
-    return uprobe_self_test(&err) == 0 || strstr(err.text, "want CAP_SYS_ADMIN for uprobes") ? 0 : 3;
+    return uprobe_self_test(&err) == 0 || strstr(err.text, "want CAP_SYS_ADMIN for uprobes") ? 0
+                                                                                             : 3;
 }
 
 /* Not the user decides: root without capabilities may not, nobody with them may. */
@@ -153,7 +162,8 @@ static int under_a_filter(void)
         return 1;
     /* The doctor's lines say it as well. */
     capability_probe(&paths, &caps);
-    return !caps.line[CAP_UPROBE].present && strstr(caps.line[CAP_UPROBE].reason, "seccomp") ? 0 : 3;
+    return !caps.line[CAP_UPROBE].present && strstr(caps.line[CAP_UPROBE].reason, "seccomp") ? 0
+                                                                                             : 3;
 }
 
 static int under_a_filter_that_hides_it(void)

@@ -1,5 +1,5 @@
-/* What must not grow out of hand: processes, time and memory with the size of a recording. Times are of
- * the CPU, the best of several, so that a busy machine does not count. */
+/* What must not grow out of hand: processes, time and memory with the size of a recording. Times
+ * are of the CPU, the best of several, so that a busy machine does not count. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,8 @@ static double cpu_s(void)
 static int forbid_processes(void)
 {
 #define KILL_AT(nr)                                                                                \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1),                                                 \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         KILL_AT(SYS_execve),
@@ -106,8 +107,8 @@ static void field_G1_no_process_for_names_and_lines(void **state)
     char *dir = lib_mkdtemp(), path[300];
     int status = 1;
     snprintf(path, sizeof path, "%s/perf.data", dir);
-    free(lib_run(&status, NULL, "%s record -q -o %s -e cpu-clock:u -F 2000 -g -- %s 20 2>&1", lib_perf(), path,
-                 lib_tool("forker")));
+    free(lib_run(&status, NULL, "%s record -q -o %s -e cpu-clock:u -F 2000 -g -- %s 20 2>&1",
+                 lib_perf(), path, lib_tool("forker")));
     assert_int_equal(status, 0);
     pid_t child = fork();
     if (child == 0)
@@ -132,10 +133,12 @@ static void field_G2_a_million_branch_lines_a_second(void **state)
     enum { LINES = 100000 };
     char *text = malloc(LINES * 250u), *p = text;
     for (unsigned i = 0; i < LINES; i++)
-        p += sprintf(p, "demo 30549/30549 [001] %u.938460812:   1    branches:uH:   %-15s     7ffff7ddc%03x "
-                        "std::map<int, foo>::find(int const&)+0x%x (/usr/lib64/ld-2.17.so) =>     7ffff7ddc850 "
-                        "_dl_start+0x0 (/usr/lib64/ld-2.17.so)\n",
-                     174427 + i, i % 3 ? "jcc" : "tr end  call", i % 4096, i % 64);
+        p += sprintf(
+            p,
+            "demo 30549/30549 [001] %u.938460812:   1    branches:uH:   %-15s     7ffff7ddc%03x "
+            "std::map<int, foo>::find(int const&)+0x%x (/usr/lib64/ld-2.17.so) =>     7ffff7ddc850 "
+            "_dl_start+0x0 (/usr/lib64/ld-2.17.so)\n",
+            174427 + i, i % 3 ? "jcc" : "tr end  call", i % 4096, i % 64);
     double best = 0;
     for (int i = 0; i < 10 && best < 1e6; i++) {
         size_t n = 0;
@@ -189,14 +192,21 @@ static void field_G3_offsets_beyond_32_bits(void **state)
 static void field_G4_keys_with_a_thousand_threads(void **state)
 {
     (void)state;
-    static const enum action keys[] = {ACT_DOWN, ACT_ZOOM_IN, ACT_PAN_RIGHT, ACT_THREAD_NEXT, ACT_ZOOM_IN,
-                                       ACT_PAGE_DOWN, ACT_COLLAPSE, ACT_CALLEE, ACT_ZOOM_OUT, ACT_ZOOM_ALL};
+    static const enum action keys[] = {ACT_DOWN,     ACT_ZOOM_IN,   ACT_PAN_RIGHT, ACT_THREAD_NEXT,
+                                       ACT_ZOOM_IN,  ACT_PAGE_DOWN, ACT_COLLAPSE,  ACT_CALLEE,
+                                       ACT_ZOOM_OUT, ACT_ZOOM_ALL};
     struct model *m = model_new(NULL, NULL);
     m->glyphs = glyphs_of(GLYPHS_UNICODE);
     struct surface *s = surface_new(60, 200);
     struct timeline *tl = view_timeline.create(m);
-    struct trace *t = gentrace_random(&(struct gentrace){.spans = 1000000, .threads = 1000, .depth = 30, .functions = 500,
-                                                         .gaps = 1000, .marks = 100, .base_ns = 1000, .step_ns = 300,
+    struct trace *t = gentrace_random(&(struct gentrace){.spans = 1000000,
+                                                         .threads = 1000,
+                                                         .depth = 30,
+                                                         .functions = 500,
+                                                         .gaps = 1000,
+                                                         .marks = 100,
+                                                         .base_ns = 1000,
+                                                         .step_ns = 300,
                                                          .seed = 9});
     model_set_trace(m, t, "snap 1", NULL, NULL);
     view_timeline.changed(tl, MODEL_TRACE);

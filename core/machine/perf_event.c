@@ -65,7 +65,8 @@ void perf_event_sample_hits(struct perf_event_attr *attr)
                         PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
     attr->sample_regs_user = 1u << PERF_REG_X86_AX | 1u << PERF_REG_X86_CX | 1u << PERF_REG_X86_DX |
                              1u << PERF_REG_X86_SI | 1u << PERF_REG_X86_DI | 1u << PERF_REG_X86_SP |
-                             1u << PERF_REG_X86_FLAGS | 1u << PERF_REG_X86_R8 | 1u << PERF_REG_X86_R9;
+                             1u << PERF_REG_X86_FLAGS | 1u << PERF_REG_X86_R8 |
+                             1u << PERF_REG_X86_R9;
     attr->sample_stack_user = sizeof(uint64_t);
     attr->wakeup_events = 1;
 }
@@ -126,10 +127,10 @@ bool perf_record_id_parse(const struct perf_event_header *h, struct perf_record_
 /* What decides about perf_event_open, of this process; -1: not known. */
 struct standing {
     long paranoid;
-    bool perfmon;      /* CAP_PERFMON or CAP_SYS_ADMIN are in effect */
-    bool admin;        /* CAP_SYS_ADMIN is */
-    bool other_users;  /* CAP_SYS_PTRACE is */
-    long seccomp;      /* 2: a filter is in force (proc_pid_status(5)) */
+    bool perfmon;     /* CAP_PERFMON or CAP_SYS_ADMIN are in effect */
+    bool admin;       /* CAP_SYS_ADMIN is */
+    bool other_users; /* CAP_SYS_PTRACE is */
+    long seccomp;     /* 2: a filter is in force (proc_pid_status(5)) */
 };
 
 static struct standing read_standing(const char *proc_root)
@@ -154,39 +155,48 @@ static struct standing read_standing(const char *proc_root)
     return st;
 }
 
-/* The one that stands in the way: the level for those without the capability, else what can refuse those
- * that have it. */
-static int explain_refusal(struct err *err, int errno_value, const char *proc_root, const char *what)
+/* The one that stands in the way: the level for those without the capability, else what can refuse
+ * those that have it. */
+static int explain_refusal(struct err *err, int errno_value, const char *proc_root,
+                           const char *what)
 {
     struct standing st = read_standing(proc_root);
     const char *why = strerror(errno_value);
     if (!st.perfmon && st.paranoid >= 3)
-        return err_set(err, MTUI_E_PERM,
-                       "%s: the kernel refuses (%s): perf_event_paranoid is %ld, which forbids perf events to "
-                       "ordinary users; sysctl kernel.perf_event_paranoid=1, or run as root or with CAP_PERFMON",
-                       what, why, st.paranoid);
+        return err_set(
+            err, MTUI_E_PERM,
+            "%s: the kernel refuses (%s): perf_event_paranoid is %ld, which forbids perf events to "
+            "ordinary users; sysctl kernel.perf_event_paranoid=1, or run as root or with "
+            "CAP_PERFMON",
+            what, why, st.paranoid);
     if (!st.perfmon && st.seccomp == 2)
         return err_set(err, MTUI_E_PERM,
-                       "%s: the kernel refuses (%s): this process has no CAP_PERFMON in effect, and a seccomp filter "
+                       "%s: the kernel refuses (%s): this process has no CAP_PERFMON in effect, "
+                       "and a seccomp filter "
                        "is in force (containers: allow perf_event_open and add CAP_PERFMON)",
                        what, why);
     if (!st.perfmon)
-        return err_set(err, MTUI_E_PERM,
-                       "%s: the kernel refuses (%s): this process has no CAP_PERFMON in effect (perf_event_paranoid is "
-                       "%ld); run as root or with CAP_PERFMON, and CAP_SYS_PTRACE for other users' processes",
-                       what, why, st.paranoid);
+        return err_set(
+            err, MTUI_E_PERM,
+            "%s: the kernel refuses (%s): this process has no CAP_PERFMON in effect "
+            "(perf_event_paranoid is "
+            "%ld); run as root or with CAP_PERFMON, and CAP_SYS_PTRACE for other users' processes",
+            what, why, st.paranoid);
     if (st.seccomp == 2)
         return err_set(err, MTUI_E_PERM,
-                       "%s: refused (%s) although CAP_PERFMON is in effect: a seccomp filter is in force; allow "
+                       "%s: refused (%s) although CAP_PERFMON is in effect: a seccomp filter is in "
+                       "force; allow "
                        "perf_event_open in the container's profile",
                        what, why);
     if (!st.admin || !st.other_users)
         return err_set(err, MTUI_E_PERM,
-                       "%s: refused (%s) although CAP_PERFMON is in effect: some kernels want CAP_SYS_ADMIN for uprobes, "
+                       "%s: refused (%s) although CAP_PERFMON is in effect: some kernels want "
+                       "CAP_SYS_ADMIN for uprobes, "
                        "and other users' processes need CAP_SYS_PTRACE",
                        what, why);
     return err_set(err, MTUI_E_PERM,
-                   "%s: refused (%s) although the capabilities are in effect: a security module (SELinux, lockdown) "
+                   "%s: refused (%s) although the capabilities are in effect: a security module "
+                   "(SELinux, lockdown) "
                    "stands in the way",
                    what, why);
 }

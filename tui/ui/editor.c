@@ -75,8 +75,8 @@ static void ended(void *arg, int fd, short revents)
         done(done_arg, "the editor ended with an error");
 }
 
-/* An editor that stops itself alone (the terminal's own ^Z stops us with it) would leave the shell waiting for
- * a program that waits for it. */
+/* An editor that stops itself alone (the terminal's own ^Z stops us with it) would leave the shell
+ * waiting for a program that waits for it. */
 static void look_for_stop(void *arg)
 {
     struct editor *e = arg;
@@ -88,8 +88,9 @@ static void look_for_stop(void *arg)
     (void)kill(e->pid, SIGCONT);
 }
 
-int editor_start(struct editor **out, struct loop *loop, const char *command, const char *path, int line,
-                 editor_done_fn *done, editor_stopped_fn *stopped, void *arg, struct err *err)
+int editor_start(struct editor **out, struct loop *loop, const char *command, const char *path,
+                 int line, editor_done_fn *done, editor_stopped_fn *stopped, void *arg,
+                 struct err *err)
 {
     command = choose_command(command);
     pid_t pid = fork();
@@ -105,7 +106,8 @@ int editor_start(struct editor **out, struct loop *loop, const char *command, co
         return code;
     }
     struct editor *e = xcalloc(1, sizeof *e);
-    *e = (struct editor){.loop = loop, .pid = pid, .pidfd = pidfd, .done = done, .stopped = stopped, .arg = arg};
+    *e = (struct editor){
+        .loop = loop, .pid = pid, .pidfd = pidfd, .done = done, .stopped = stopped, .arg = arg};
     e->watch = loop_add_fd(loop, pidfd, POLLIN, ended, e);
     e->timer = loop_add_timer(loop, loop_now_ns(loop) + STOP_CHECK_NS, look_for_stop, e);
     *out = e;
