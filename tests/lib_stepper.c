@@ -33,11 +33,13 @@ static char *output(const char *fmt, ...)
     return run_output(command, &status);
 }
 
-static uint64_t vaddr(const char *exe, const char *function)
+uint64_t stepper_vaddr(const char *function)
 {
+    char *exe = run_tool("step_victim");
     char *text = output("nm %s | awk '$3 == \"%s\" {print $1}'", exe, function);
     uint64_t addr = strtoull(text, NULL, 16);
     free(text);
+    free(exe);
     assert_true(addr != 0);
     return addr;
 }
@@ -74,26 +76,34 @@ void stepper_go(struct stepper *s)
     assert_int_equal(write(s->target.in, "g", 1), 1);
 }
 
-void stepper_site(struct stepper *s, const char *function)
+void stepper_sites(struct stepper *s, const char *const *places, size_t n)
 {
     char *exe = run_tool("step_victim");
     struct elf_file *f;
-    struct step_site site = {.path = exe, .is_entry = true};
+    struct step_site sites[4];
+    assert_in_range(n, 1, sizeof sites / sizeof *sites);
     assert_int_equal(elf_file_open_path(exe, &f, NULL), 0);
-    assert_true(elf_file_vaddr_to_offset(f, vaddr(exe, function), &site.offset));
+    for (size_t i = 0; i < n; i++) {
+        bool inside = places[i][0] == '+';
+        sites[i] = (struct step_site){.path = exe, .trigger = (uint32_t)i, .is_entry = !inside};
+        assert_true(elf_file_vaddr_to_offset(f, stepper_vaddr(places[i] + inside), &sites[i].offset));
+    }
     elf_file_free(f);
-    assert_int_equal(step_sites_write(s->sites, &site, 1, NULL), 0);
+    assert_int_equal(step_sites_write(s->sites, sites, n, NULL), 0);
     free(exe);
+}
+
+void stepper_site(struct stepper *s, const char *function)
+{
+    stepper_sites(s, &function, 1);
 }
 
 uint64_t stepper_address(const struct stepper *s, const char *function)
 {
-    char *exe = run_tool("step_victim");
     char *text = output("awk '/step_victim/ {print $1; exit}' /proc/%d/maps", (int)s->target.pid);
     uint64_t base = strtoull(text, NULL, 16); /* the first segment of a PIE has address 0 */
-    uint64_t addr = base + vaddr(exe, function);
+    uint64_t addr = base + stepper_vaddr(function);
     free(text);
-    free(exe);
     return addr;
 }
 

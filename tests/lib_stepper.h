@@ -24,6 +24,8 @@ void stepper_start_gated(struct stepper *s, const char *scenario);
 void stepper_go(struct stepper *s);
 /* Puts the site of a function of the victim into the list (in place of what was there). */
 void stepper_site(struct stepper *s, const char *function);
+/* Several, numbered as triggers in this order; of a place inside a function, "+" and its label. */
+void stepper_sites(struct stepper *s, const char *const *places, size_t n);
 /* Starts a recorder in a process of its own. What the options leave out is filled in: pid, encoding, output,
  * truth; the sites with at_sites. With control it waits for commands. */
 void stepper_record(struct stepper *s, const struct step_recorder_options *options, bool control);
@@ -42,7 +44,8 @@ long stepper_end(struct stepper *s);
  * many. */
 size_t stepper_compare(const struct stepper *s, const char *data);
 
-/* Address of a function in the running victim. */
+/* Address of a function in the victim's file, and in the running victim. */
+uint64_t stepper_vaddr(const char *function);
 uint64_t stepper_address(const struct stepper *s, const char *function);
 
 #endif

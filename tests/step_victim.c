@@ -160,6 +160,44 @@ static void own_breakpoint(void)
     expect(caught == before + 2, "two int3 and not two SIGTRAP");
 }
 
+/* SIGTRAP that the program sends to itself, by kill(2) and by tgkill(2). */
+static volatile sig_atomic_t trap_codes[2];
+
+static void note_trap(int sig, siginfo_t *info, void *context)
+{
+    (void)sig, (void)context;
+    trap_codes[caught++ & 1] = info->si_code;
+    expect(info->si_pid == getpid(), "who sent the SIGTRAP");
+}
+
+static void send_traps(void)
+{
+    struct sigaction a = {.sa_sigaction = note_trap, .sa_flags = SA_SIGINFO};
+    caught = 0;
+    sigaction(SIGTRAP, &a, NULL);
+    kill(getpid(), SIGTRAP);
+    leaf(1);
+    raise(SIGTRAP);
+    expect(caught == 2, "two SIGTRAP were sent and not two handled");
+    expect(trap_codes[0] == SI_USER && trap_codes[1] == SI_TKILL, "how they were sent");
+}
+
+/* A call with others of its own function inside, as of fibonacci numbers; `middle` is a place inside it. */
+NI static long recurse(long n)
+{
+    long sum = leaf(n);
+    if (n < 2)
+        return n;
+    sum = recurse(n - 1);
+    __asm__ volatile(".globl middle\nmiddle: lea (%0), %0" : "+r"(sum));
+    return sum + recurse(n - 2);
+}
+
+static void call_itself(void)
+{
+    expect(recurse(6) == 8, "the sixth fibonacci number");
+}
+
 static void make_processes(void)
 {
     char *argv[] = {(char[]){"true"}, NULL};
@@ -376,7 +414,7 @@ static const struct {
     {"fault", fault},       {"fibres", switch_stacks},  {"seccomp", filter_calls},
     {"stop", stop_self},    {"starve", starve},         {"wait", wait_long},
     {"many", many},         {"exit", end_here},
-    {"block", block_trap},
+    {"block", block_trap},  {"traps", send_traps},      {"recursion", call_itself},
 };
 
 static void (*scenario)(void);

@@ -82,6 +82,7 @@ static void executed(struct tracee *e, const struct user_regs_struct *regs)
     if (e->insn.pushes_flags)
         tracee_hide_trap_flag(e, regs->rsp);
     step_thread_executed(e->steps, e->insn_ip, &e->insn, regs->rip, regs->rsp);
+    step_window_follow(e, regs->rsp);
 }
 
 static void on_step(struct step_tracer *t, struct tracee *e)
@@ -190,8 +191,8 @@ static void on_signal(struct step_tracer *t, struct tracee *e, int sig)
 {
     struct user_regs_struct regs;
     if (e->steps && tracee_regs(e, &regs)) {
-        if (e->insn_pending && e->insn.kind == STEP_TRAP && regs.rip == e->insn_ip + e->insn.len)
-            executed(e, &regs); /* the trap of the program's own int3 */
+        if (e->insn_pending && e->insn.kind != STEP_SYSCALL && regs.rip != e->insn_ip)
+            executed(e, &regs); /* its own int3; or a SIGTRAP from tgkill(2) that the step's has joined */
         else
             step_thread_interrupted(e->steps, regs.rip);
         e->insn_pending = false;

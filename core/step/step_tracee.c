@@ -14,6 +14,18 @@
 #define POPPED    0x240dd5u /* CF PF AF ZF SF TF DF OF NT AC ID: what POPF can change (SDM vol. 2) */
 #define LATE_TRAP 1u        /* TRAP_PERF_FLAG_ASYNC (asm-generic/siginfo.h) */
 
+/* A step over an instruction with a uprobe, whoever has put it there: the kernel executes or emulates the
+ * instruction elsewhere and then sends the thread a plain SIGTRAP in place of the step's (send_sig(SIGTRAP,
+ * current, 0) in arch_uprobe_post_xol and arch_uprobe_skip_sstep, arch/x86/kernel/uprobes.c), from its own
+ * process as kill(2) would. It stops the thread behind the instruction; a kill(2) never does: it is taken
+ * before one, since the trap of a step waits in the thread's own queue, which is emptied first. */
+static bool ends_probed_step(const struct tracee *t, const siginfo_t *info)
+{
+    struct user_regs_struct regs;
+    return t->steps && info->si_code == SI_USER && tracee_regs(t, &regs) &&
+           (regs.rip != t->insn_ip || t->trap_due);
+}
+
 /* SIGTRAP stops are told apart by si_code: TRAP_TRACE and TRAP_BRKPT a step (some processors report a
  * hardware step as the latter), SIGTRAP itself the notice of a handler's entry (signal_setup_done in
  * kernel/signal.c), TRAP_PERF our event; anything else is a trap of the program's own. */
@@ -33,9 +45,7 @@ static enum stop_kind trap_kind(const struct tracee *t, uint64_t *data)
         return STOP_HANDLER;
     if (t->steps && (info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT))
         return STOP_STEP;
-    /* A step over an instruction with a uprobe: the kernel executes it elsewhere and then sends a plain
-     * signal (arch_uprobe_post_xol in arch/x86/kernel/uprobes.c). */
-    if (t->steps && info.si_code == SI_USER && info.si_pid == 0)
+    if (ends_probed_step(t, &info))
         return STOP_STEP;
     *data = SIGTRAP;
     return STOP_SIGNAL;

@@ -33,6 +33,7 @@ struct tracee {
     bool end_asked;            /* the window ends at the next stop */
     uint64_t start_clock, start_ns;
     uint64_t entry_sp;         /* 0: the window has no return to wait for */
+    bool inside;               /* it began inside a function, whose return slot is at entry_sp or above */
     uint64_t stack_start, stack_end;
     bool main_stack;           /* [stack]: no fibre has another stack in the same mapping */
     unsigned signals;          /* delivered in this window */

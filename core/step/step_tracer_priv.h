@@ -53,6 +53,8 @@ void step_window_begin_in_syscall(struct step_tracer *t, struct tracee *e);
 /* At a site, ahead of its instruction or when that has been executed. */
 void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site, bool ahead,
                        const struct user_regs_struct *regs);
+/* The instruction has been executed: what it tells about the window's call. */
+void step_window_follow(struct tracee *e, uint64_t sp);
 /* Whether the window is over before another instruction is executed. */
 bool step_window_over(const struct step_tracer *t, const struct tracee *e, uint64_t sp,
                       enum step_end *end);

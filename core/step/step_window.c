@@ -36,6 +36,7 @@ void step_window_begin(struct step_tracer *t, struct tracee *e)
     e->start_clock = t->clock;
     e->start_ns = step_tracer_wall_ns();
     e->entry_sp = 0;
+    e->inside = false;
     e->signals = 0;
     e->insn = (struct step_insn){0};
     e->insn_pending = e->trap_due = e->in_syscall = e->restarting = e->end_asked = false;
@@ -92,9 +93,9 @@ void step_window_end_in_kernel(struct step_tracer *t, struct tracee *e, enum ste
 /* ---- Calls ---- */
 
 /* How far the stack reaches on which the call's return address stands. */
-static void find_stack(struct step_tracer *t, struct tracee *e, uint64_t return_slot)
+static void find_stack(struct step_tracer *t, struct tracee *e, uint64_t sp)
 {
-    e->entry_sp = return_slot;
+    e->entry_sp = sp;
     const struct map *stack = maps_find(step_code_maps(t->code), e->entry_sp);
     e->stack_start = stack ? stack->start : 0;
     e->stack_end = stack ? stack->end : 0;
@@ -121,22 +122,34 @@ void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site, boo
     size_t n = addr ? step_code_read(t->code, addr, code, sizeof code) : 0;
     /* What the first instruction did to the stack pointer, if it has been executed. */
     int64_t growth = ahead ? 0 : tracee_stack_growth(code, n);
-    if (place->site.is_entry)
-        find_stack(t, e, regs->rsp + (uint64_t)growth);
+    e->inside = !place->site.is_entry;
+    find_stack(t, e, regs->rsp + (uint64_t)growth);
     if (addr && !ahead) { /* it is reported as if it had been stepped */
         e->insn = step_thread_begin(e->steps, addr);
         e->insn_ip = addr;
         step_thread_executed(e->steps, addr, &e->insn, regs->rip, regs->rsp);
+        step_window_follow(e, regs->rsp);
     }
+}
+
+/* Inside a function its return slot is at the stack pointer or above, nobody knows how far: a return that
+ * leaves the stack pointer above that is the function's own. Unless the function had more on the stack
+ * at the hit than when it made that call (arguments that were pushed): then the call has told. */
+void step_window_follow(struct tracee *e, uint64_t sp)
+{
+    bool call = e->insn.kind == STEP_CALL || e->insn.kind == STEP_CALL_INDIRECT;
+    if (e->inside && call && sp >= e->entry_sp && sp < e->stack_end &&
+        (e->main_stack || sp - e->entry_sp < OTHER_STACK))
+        e->entry_sp = sp + sizeof(uint64_t);
 }
 
 /* True when the call that the window is about has been left: its return slot is gone from the stack, by
  * a return, a jump (longjmp, an exception), or a signal frame's end. Another stack (a fibre, a signal
- * stack) says nothing about it. */
+ * stack) says nothing about it. Of a window that began inside a function only a return tells for certain. */
 static bool call_left(const struct tracee *e, uint64_t sp)
 {
-    bool may_leave = e->insn.kind == STEP_RETURN || e->insn.kind == STEP_JUMP_INDIRECT ||
-                     e->insn.kind == STEP_SYSCALL;
+    bool may_jump = e->insn.kind == STEP_JUMP_INDIRECT || e->insn.kind == STEP_SYSCALL;
+    bool may_leave = e->insn.kind == STEP_RETURN || (may_jump && !e->inside);
     return e->entry_sp && may_leave && sp > e->entry_sp && sp >= e->stack_start &&
            sp < e->stack_end && (e->main_stack || sp - e->entry_sp < OTHER_STACK);
 }

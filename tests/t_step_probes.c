@@ -1,0 +1,149 @@
+/* Windows in which places with a probe run again: of the trigger itself, of others, of others' tracers. The
+ * kernel steps over such a place in its own way; the program must live, and the call be recorded as it was. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/machine/perf_event.h"
+#include "core/symbols/elf_file.h"
+#include "core/trigger/uprobe.h"
+#include "lib_stepper.h"
+
+static const struct step_recorder_options calls = {
+    .one_file = true, .when = {.max_snapshots = 1}, .tracer = {.at_sites = true, .budget = 200000}};
+
+/* How often a function of the victim was called, by the truth. */
+static size_t calls_of(const struct stepper *s, const char *function)
+{
+    char line[256], kind[16];
+    uint64_t from, to, addr = stepper_address(s, function);
+    size_t n = 0;
+    FILE *f = fopen(s->truth, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        n += sscanf(line, "%*u\t%*d\t%15s\t%" SCNx64 "\t%" SCNx64, kind, &from, &to) == 3 &&
+             strcmp(kind, "call") == 0 && to == addr;
+    fclose(f);
+    return n;
+}
+
+/* Steps one call from the first hit of these places to its return. */
+static void step_places(struct stepper *s, const char *const *places, size_t n)
+{
+    stepper_start_gated(s, "recursion");
+    stepper_sites(s, places, n);
+    stepper_record(s, &calls, true);
+    stepper_command(s, "enable");
+    stepper_go(s);
+    assert_non_null(strstr(stepper_wait(s, "ended: "), "ended: returned"));
+    stepper_stop(s);
+    stepper_runs_free(s, places[0] + (places[0][0] == '+'));
+    assert_true(stepper_compare(s, s->data) > 0);
+}
+
+/* fib(6) is 25 calls, the first of which is where the window begins; each calls leaf once. */
+static void recursion(void **state)
+{
+    struct stepper s;
+    const char *places[] = {"recurse"};
+    (void)state;
+    step_places(&s, places, 1);
+    assert_int_equal(calls_of(&s, "recurse"), 24);
+    assert_int_equal(calls_of(&s, "leaf"), 25);
+    assert_true(stepper_end(&s) > 1);
+}
+
+static void nested_triggers(void **state)
+{
+    struct stepper s;
+    const char *places[] = {"work", "recurse", "leaf"};
+    (void)state;
+    step_places(&s, places, 3);
+    assert_int_equal(calls_of(&s, "recurse"), 25);
+    assert_int_equal(calls_of(&s, "leaf"), 26);
+    assert_true(stepper_end(&s) > 1);
+}
+
+/* The first hit of the place inside is in recurse(2), after recurse(1) has returned: recurse(0), with its
+ * leaf, is what is left of that call. */
+static void place_inside(void **state)
+{
+    struct stepper s;
+    const char *places[] = {"+middle"};
+    (void)state;
+    step_places(&s, places, 1);
+    assert_int_equal(calls_of(&s, "recurse"), 1);
+    assert_int_equal(calls_of(&s, "leaf"), 1);
+    assert_true(stepper_end(&s) > 1);
+}
+
+/* With an entry that contains it: the window is that of the entry. */
+static void place_inside_an_entry(void **state)
+{
+    struct stepper s;
+    const char *places[] = {"work", "+middle"};
+    (void)state;
+    step_places(&s, places, 2);
+    assert_int_equal(calls_of(&s, "recurse"), 25);
+    assert_true(stepper_end(&s) > 1);
+}
+
+/* Probes that are not the recorder's own: somebody counts the calls meanwhile. */
+static void probes_of_others(void **state)
+{
+    struct stepper s;
+    struct elf_file *f;
+    struct perf_event_attr attr = {0};
+    uint32_t type;
+    uint64_t offset, count = 0;
+    const char *place = "work";
+    (void)state;
+    stepper_start_gated(&s, "recursion");
+    stepper_site(&s, place);
+    char *exe = run_tool("step_victim");
+    assert_int_equal(elf_file_open_path(exe, &f, NULL), 0);
+    assert_true(elf_file_vaddr_to_offset(f, stepper_vaddr("leaf"), &offset));
+    elf_file_free(f);
+    assert_int_equal(uprobe_type("/sys", &type, NULL), 0);
+    uprobe_attr(&attr, type, exe, offset);
+    attr.size = sizeof attr;
+    int fd = perf_event_open(&attr, s.target.pid, -1);
+    assert_true(fd >= 0);
+    stepper_record(&s, &calls, true);
+    stepper_command(&s, "enable");
+    stepper_go(&s);
+    assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: returned"));
+    stepper_stop(&s);
+    assert_true(stepper_compare(&s, s.data) > 0);
+    assert_int_equal(calls_of(&s, "leaf"), 26);
+    assert_true(stepper_end(&s) > 1);
+    assert_int_equal(read(fd, &count, sizeof count), sizeof count);
+    assert_true(count > 26); /* the rounds at full speed too */
+    close(fd);
+    free(exe);
+}
+
+int main(void)
+{
+    if (getuid() != 0) {
+        print_message("[  SKIPPED ] t_step_probes: uprobes need root or CAP_PERFMON\n");
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recursion),
+        cmocka_unit_test(nested_triggers),
+        cmocka_unit_test(place_inside),
+        cmocka_unit_test(place_inside_an_entry),
+        cmocka_unit_test(probes_of_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
