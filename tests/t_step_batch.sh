@@ -84,6 +84,12 @@ check 'without an error' sh -c "! grep -qi 'error' '$tmp/perf'"
 check 'the Nth hit' "$mtui" attach -r step -p "$victim" -t work --hits 5 --truth "$tmp/truth" --batch -o "$tmp/nth" >/dev/null 2>"$tmp/err" </dev/null
 check 'four before it were counted' [ "$(grep -c 'work.*	0$' "$tmp/nth/hits.tsv")" -ge 4 ]
 check 'the truth' grep -q 'call' "$tmp/truth"
+# What mtui had no time to put into a snapshot, because it was killed.
+cp -r "$tmp/nth" "$tmp/left" && mv "$tmp/left/snap-1/perf.data" "$tmp/left/perf.data.1" && rmdir "$tmp/left/snap-1"
+"$mtui" export -f spans "$tmp/nth" >"$tmp/spans" 2>/dev/null
+check 'it opens' sh -c "'$mtui' export -f spans '$tmp/left' 2>'$tmp/err' | cmp - '$tmp/spans'"
+check 'with a note' grep -q 'not put into a snapshot' "$tmp/err"
+check 'also by its name' sh -c "'$mtui' export -f spans '$tmp/left/perf.data.1' 2>/dev/null | cmp - '$tmp/spans'"
 "$mtui" attach -r step -p "$victim" -t work@return --batch -o "$tmp/no" >/dev/null 2>"$tmp/err" </dev/null
 check '@return is refused' grep -q 'without @return' "$tmp/err"
 "$mtui" attach -r step -p "$victim" -t work --kernel --batch -o "$tmp/no" >/dev/null 2>"$tmp/err" </dev/null

@@ -400,6 +400,47 @@ int snapshot_dir_list(const struct snapshot_dir *d, struct snapshot_entry **out,
     return 0;
 }
 
+struct leftover {
+    char *path;
+    struct timespec written;
+};
+
+static int by_age(const void *a, const void *b)
+{
+    const struct leftover *x = a, *y = b;
+    int order = (x->written.tv_sec > y->written.tv_sec) - (x->written.tv_sec < y->written.tv_sec);
+    if (!order)
+        order = (x->written.tv_nsec > y->written.tv_nsec) - (x->written.tv_nsec < y->written.tv_nsec);
+    return order ? order : strcmp(x->path, y->path);
+}
+
+int snapshot_dir_leftovers(const struct snapshot_dir *d, char ***out, size_t *n, struct err *err)
+{
+    static const char data[] = "perf.data";
+    DIR *dir = opendir(d->path);
+    if (!dir)
+        return err_errno(err, errno, "cannot read the directory %s", d->path);
+    VEC(struct leftover) list = {0};
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct stat st;
+        size_t len = strlen(data);
+        if (strncmp(e->d_name, data, len) || (e->d_name[len] && e->d_name[len] != '.') ||
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+            st.st_size == 0)
+            continue;
+        vec_push(&list, ((struct leftover){xasprintf("%s/%s", d->path, e->d_name), st.st_mtim}));
+    }
+    closedir(dir);
+    if (list.len)
+        qsort(list.data, list.len, sizeof *list.data, by_age);
+    *out = xcalloc(list.len + 1, sizeof **out);
+    *n = list.len;
+    for (size_t i = 0; i < list.len; i++)
+        (*out)[i] = list.data[i].path;
+    vec_free(&list);
+    return 0;
+}
+
 void snapshot_dir_free_list(struct snapshot_entry *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

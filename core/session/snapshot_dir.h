@@ -124,6 +124,10 @@ bool snapshot_dir_discard_empty(struct snapshot_dir *d);
 int snapshot_dir_list(const struct snapshot_dir *d, struct snapshot_entry **out, size_t *n,
                       struct err *err);
 void snapshot_dir_free_list(struct snapshot_entry *list, size_t n);
+/* What the recorder wrote and nobody put into a snapshot, because mtui was killed: the paths of regular
+ * files named perf.data or perf.data.…, oldest first; each and the list are released with free(). A
+ * recorder that runs has such files too. */
+int snapshot_dir_leftovers(const struct snapshot_dir *d, char ***out, size_t *n, struct err *err);
 
 /* A missing or damaged session.ini is an error; unknown keys are skipped. */
 int snapshot_dir_read_info(const struct snapshot_dir *d, struct session_info *info, struct err *err);

@@ -311,6 +311,8 @@ static int build_trace(struct open_context *c, struct recording *r, struct err *
 
 static int make(struct open_context *c, struct recording *r, struct err *err)
 {
+    if (c->found->leftover)
+        open_note(c, "this was not put into a snapshot, mtui was ended before: it is what had been written");
     int rc = read_inputs(c, c->found, err);
     if (rc == 0 && open_cancelled(c))
         rc = err_set(err, MTUI_E_CANCEL, "cancelled");

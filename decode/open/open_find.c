@@ -35,6 +35,27 @@ static size_t last_of(const struct snapshot_entry *list, size_t n)
     return n - 1;
 }
 
+/* What was written before mtui was killed: the newest of it, or all. */
+static int add_leftovers(struct open_found *f, unsigned snapshot, struct err *err)
+{
+    char **paths = NULL;
+    size_t n = 0;
+    int rc = snapshot_dir_leftovers(f->dir, &paths, &n, err);
+    if (rc < 0)
+        return rc;
+    size_t first = snapshot == OPEN_ALL || n == 0 ? 0 : n - 1;
+    f->inputs = xcalloc(n - first + 1, sizeof *f->inputs);
+    for (size_t i = 0; i < n; i++) {
+        if (i >= first)
+            f->inputs[f->ninputs++] = paths[i];
+        else
+            free(paths[i]);
+    }
+    free(paths);
+    f->leftover = n > 0;
+    return n ? 0 : err_set(err, MTUI_E_NOENT, "%s holds no snapshot", snapshot_dir_path(f->dir));
+}
+
 static int choose(struct open_found *f, unsigned snapshot, struct err *err)
 {
     struct snapshot_entry *list = NULL;
@@ -43,7 +64,9 @@ static int choose(struct open_found *f, unsigned snapshot, struct err *err)
     if (rc < 0)
         return rc;
     const char *path = snapshot_dir_path(f->dir);
-    if (n == 0)
+    if (n == 0 && (snapshot == OPEN_LAST || snapshot == OPEN_ALL))
+        rc = add_leftovers(f, snapshot, err);
+    else if (n == 0)
         rc = err_set(err, MTUI_E_NOENT, "%s holds no snapshot", path);
     for (size_t i = 0; i < n; i++)
         if (snapshot == OPEN_ALL || (snapshot == OPEN_LAST && i == last_of(list, n)) ||
@@ -85,6 +108,21 @@ static bool inside_snapshot(const char *real, char **dir, unsigned *number)
     return false;
 }
 
+/* "…/perf.data.1" in the directory of a recording, which it names. */
+static bool is_leftover(const char *real, char **dir)
+{
+    const char *slash = strrchr(real, '/');
+    if (!slash || strncmp(slash + 1, "perf.data", 9) != 0)
+        return false;
+    char *path = xasprintf("%.*s", (int)(slash - real), real);
+    if (snapshot_dir_is(path)) {
+        *dir = path;
+        return true;
+    }
+    free(path);
+    return false;
+}
+
 int open_find(struct open_found *out, const char *path, unsigned snapshot, struct err *err)
 {
     struct open_found f = {0};
@@ -101,6 +139,9 @@ int open_find(struct open_found *out, const char *path, unsigned snapshot, struc
     } else {
         f.inputs = xmalloc(sizeof *f.inputs);
         f.inputs[f.ninputs++] = xstrdup(path);
+        f.leftover = real && is_leftover(real, &dir);
+        if (f.leftover)
+            rc = snapshot_dir_open(&f.dir, dir, err);
     }
     free(real);
     free(dir);

@@ -65,7 +65,7 @@ int open_finish_trace(struct open_context *c, struct trace_builder *b,
                                           : c->instructions ? "step"
                                                             : "pt",
                               .partial = c->partial};
-    if (c->found->dir) {
+    if (c->found->dir && !c->options->branch) { /* the list of branches leaves the trace empty */
         uint64_t first = a->first_ns, last = a->last_ns;
         trace_builder_times(b, &first, &last);
         open_marks(c, c->found->dir, c->found->snapshots, c->found->nsnapshots, first, last, b);
