@@ -181,6 +181,10 @@ static size_t compare_row(const struct frames *f, const char *what, const struct
     const struct span *s = trace_row(t, 0, row, &n);
     const struct frame *frame;
     for (size_t i = 0; i < n; i++) {
+        bool pause = functions_get(trace_functions(t), s[i].fn)->kind == FN_PSEUDO;
+        if (s[i].end_ns < s[i].start_ns || (pause && !most_ns && s[i].end_ns > s[i].start_ns))
+            fail_msg("%s: depth %zu: a time that was never, %" PRIu64 " to %" PRIu64, what, depth, s[i].start_ns,
+                     s[i].end_ns);
         if (!counts(t, &s[i]))
             continue;
         const struct function *fn = functions_get(trace_functions(t), s[i].fn);

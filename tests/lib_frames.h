@@ -14,7 +14,8 @@ struct frames *frames_new(const struct step_rec *r, const struct step_symbols *s
 void frames_free(struct frames *f);
 
 /* Fails the test unless the spans of the trace's one thread are the frames: each call, at its depth, in its
- * order, with a name that fits, beginning and ending within so many ns. Returns how many. */
+ * order, with a name that fits, beginning and ending within so many ns (0: and without a pause, since the
+ * clock stands still in the kernel). Returns how many. */
 size_t frames_compare(const struct frames *f, const char *what, const struct trace *t, uint64_t most_ns);
 
 #endif

@@ -23,6 +23,7 @@ struct pt_encoder_state {
     uint64_t last_ip;
     uint64_t tnt;
     unsigned tnt_bits;
+    uint64_t tnt_tsc; /* of the last of them */
     uint64_t returns[PT_ENCODE_RETSTACK]; /* a ring: the oldest entry gives way */
     unsigned returns_top, returns_len;
     size_t since_psb;
@@ -172,6 +173,7 @@ static void flush_tnt(pt_encode *e, uint64_t tsc)
 static void put_tnt_bit(pt_encode *e, bool bit, uint64_t tsc)
 {
     e->tnt = e->tnt << 1 | bit;
+    e->tnt_tsc = tsc;
     if (++e->tnt_bits == (e->opt.long_tnt ? LONG_TNT_BITS : SHORT_TNT_BITS))
         flush_tnt(e, tsc);
 }
@@ -342,5 +344,6 @@ void pt_encode_overflow(pt_encode *e, uint64_t ip, uint64_t tsc)
 
 void pt_encode_flush(pt_encode *e, uint64_t tsc)
 {
-    flush_tnt(e, tsc);
+    /* No packet follows that would share a later time: the outcomes keep their own. */
+    flush_tnt(e, e->tnt_bits ? e->tnt_tsc : tsc);
 }

@@ -55,7 +55,7 @@ void walk_lose(struct pt_walk *w, enum gap_cause cause, uint64_t ip, const char 
     w->state = WALK_LOST;
     w->n_bits = 0;
     w->returns_len = 0;
-    w->have_fup = w->fup_is_tx = w->aborted = w->in_psb = w->inner = false;
+    w->have_fup = w->fup_is_tx = w->aborted = w->in_psb = w->inner = w->by_cyc = w->late = false;
 }
 
 /* The loss is over at the packet in hand. */
@@ -135,12 +135,13 @@ static void walk_on_tnt(struct pt_walk *w, const struct packet *p)
 static void on_psb(struct pt_walk *w)
 {
     w->in_psb = true;
-    w->psb_fup = w->overflowed = w->aborted = w->fup_is_data = w->fup_is_tx = w->cyc_in_hand = false;
+    w->psb_fup = w->overflowed = w->aborted = w->fup_is_data = w->fup_is_tx = false;
     w->last_ip = 0;
-    pt_time_init(&w->time, w->clock);
+    walk_stop_time(w);
 }
 
-static void on_psbend(struct pt_walk *w)
+/* Tracing goes on, or is off, as the PSB+ has it. */
+static void take_position(struct pt_walk *w)
 {
     bool inner = w->inner;
     w->in_psb = w->inner = false;
@@ -164,12 +165,17 @@ static void on_psbend(struct pt_walk *w)
     if (w->state == WALK_ON && !walk_to(w, w->fup) && w->state == WALK_ON)
         walk_mismatch(w);
     if (w->state == WALK_ON) { /* from here on as a piece that begins here would go */
-        walk_settle(w, w->now);
         walk_renew_code(w);
         w->cur = walk_node_at(w, w->fup);
     } else {
         walk_go_on_at(w, w->fup);
     }
+}
+
+static void on_psbend(struct pt_walk *w)
+{
+    take_position(w);
+    walk_anchor_time(w);
 }
 
 static void on_overflow(struct pt_walk *w)
@@ -194,11 +200,12 @@ static void on_timing(struct pt_walk *w, const struct packet *p)
         pt_time_tma(&w->time, (unsigned)(p->value & 0xffff), (unsigned)(p->value >> 16));
         break;
     case PT_MTC:
-        pt_time_mtc(&w->time, (unsigned)p->value, w->cyc_in_hand);
+        pt_time_mtc(&w->time, (unsigned)p->value, w->at == w->behind_cyc);
         walk_new_time(w, false);
         break;
     case PT_CYC:
         pt_time_cyc(&w->time, p->value);
+        w->behind_cyc = w->at + p->len;
         walk_new_time(w, true);
         break;
     default:
@@ -251,7 +258,7 @@ static void on_packet(struct pt_walk *w, const struct packet *p)
         break;
     case PT_FUP:
         walk_on_fup(w, p);
-        return; /* the packet behind it tells what it means, and the CYC was for both */
+        return; /* the packet behind it tells what it means */
     case PT_PSB:
         on_psb(w);
         break;
@@ -284,10 +291,8 @@ static void on_packet(struct pt_walk *w, const struct packet *p)
         on_other(w, p);
         break;
     }
-    if (w->cyc_in_hand) {
-        w->cyc_in_hand = false;
-        walk_settle(w, w->now);
-    }
+    if (w->late)
+        walk_settle_late(w);
 }
 
 /* ---- the stream ---- */
@@ -366,10 +371,8 @@ static inline void on_short_tnt(struct pt_walk *w)
     w->bits = w->bits << count | (marked & ((1u << count) - 1));
     w->n_bits += count;
     walk_take_bits(w);
-    if (w->cyc_in_hand) {
-        w->cyc_in_hand = false;
-        walk_settle(w, w->now);
-    }
+    if (w->late)
+        walk_settle_late(w);
     if (!w->lost_from)
         w->walked++;
     w->at++;
@@ -423,7 +426,8 @@ static void reset(struct pt_walk *w)
     w->lost_from = NULL;
     w->cur = NULL;
     w->in_psb = w->overflowed = w->aborted = w->have_fup = false;
-    w->fup_is_data = w->fup_is_tx = w->cyc_in_hand = false;
+    w->fup_is_data = w->fup_is_tx = w->by_cyc = w->late = false;
+    w->behind_cyc = NULL;
     w->n_bits = w->returns_len = 0;
     w->now = w->settled_time = w->insns = w->settled_insns = w->walked = 0;
     w->n = w->unsettled = 0;

@@ -2,8 +2,9 @@
  *
  * Walks lazily: it stands at a node (pt_nodes.h) whose steps have not been taken yet; they are taken
  * when the next packet proves that the node was run to its end, so all of them get that packet's time.
- * Time that passes between two timestamps is spread over the events between them by the number of
- * instructions executed.
+ * Time that passes between two packets with a time of their own (CYC; packets without one behind them share
+ * it) is spread over the events between them by the number of instructions executed. An MTC between them says
+ * only that time has passed. Without CYC, time is spread between MTCs and TSCs.
  *
  * At every PSB the walker takes up its position anew from the packets there and the hardware's return
  * stack is empty; so a piece of a stream that begins at a PSB and ends behind the next one can be walked

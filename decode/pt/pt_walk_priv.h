@@ -58,7 +58,10 @@ struct pt_walk {
 
     uint64_t settled_time, settled_insns; /* up to the last timestamp */
     size_t n, unsettled;                  /* events in the batch; the first without its final time */
-    bool cyc_in_hand;                     /* a CYC has just given the time of the next packet */
+    const uint8_t *behind_cyc;            /* the byte behind the last CYC */
+    bool by_cyc; /* since the last PSB a CYC was seen: each packet stands at the time before it */
+    bool late;   /* time has passed since anything was executed that is known of: the next packet with
+                    outcomes tells what was executed meanwhile */
     size_t cap;
     struct flow_event *batch;
 };
@@ -77,9 +80,17 @@ void walk_settle(struct pt_walk *w, uint64_t now);
 void walk_flush(struct pt_walk *w);
 /* The batch is full: hands over what has its final times. */
 void walk_make_room(struct pt_walk *w);
-/* A timing packet has come; exact_for_next: it tells the time of the packet behind it. */
-void walk_new_time(struct pt_walk *w, bool exact_for_next);
+/* A timing packet has come. With CYC packets what came before it happened up to the time before, exactly;
+ * else some time up to the new one. Where nothing came, it says only that time has passed: what comes next
+ * began when the last thing did that is known. */
+void walk_new_time(struct pt_walk *w, bool cyc);
+/* late, and a packet has come. */
+void walk_settle_late(struct pt_walk *w);
+/* Around a PSB: nothing is known of the clock any more; it begins anew from a TSC; what came up to the
+ * PSBEND is settled, and spreading goes on from there. */
+void walk_stop_time(struct pt_walk *w);
 void walk_restart_time(struct pt_walk *w);
+void walk_anchor_time(struct pt_walk *w);
 
 static inline struct flow_event *walk_emit(struct pt_walk *w, enum pt_event_kind kind, uint64_t addr, fn_id fn,
                              uint64_t insns)

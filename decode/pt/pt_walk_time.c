@@ -61,25 +61,55 @@ void walk_make_room(struct pt_walk *w)
     }
 }
 
-void walk_new_time(struct pt_walk *w, bool exact_for_next)
+/* A packet or an event has come since the last one that was settled. */
+static inline bool anything_new(const struct pt_walk *w)
+{
+    return w->insns != w->settled_insns || w->unsettled < w->n;
+}
+
+void walk_settle_late(struct pt_walk *w)
+{
+    if (!anything_new(w))
+        return;
+    w->late = false;
+    walk_settle(w, w->now);
+}
+
+void walk_new_time(struct pt_walk *w, bool cyc)
 {
     if (walk_timeless(w) || !w->time.have_tsc)
         return;
+    w->by_cyc |= cyc && w->time.cyc_to_tsc;
     uint64_t ns = pt_time_ns(w->clock, w->time.tsc);
-    if (ns > w->now)
-        w->now = ns;
-    w->cyc_in_hand = exact_for_next;
-    if (!exact_for_next)
+    if (ns <= w->now)
+        return;
+    bool news = anything_new(w);
+    if (news && w->by_cyc)
         walk_settle(w, w->now);
+    w->now = ns;
+    if (news && !w->by_cyc)
+        walk_settle(w, ns);
+    w->late = !news && !w->by_cyc;
 }
 
-/* The TSC of a PSB+: what came before is settled, and the clock starts anew from it, whatever was counted
- * before, so that it does not matter where a walk begins. */
+void walk_stop_time(struct pt_walk *w)
+{
+    if (w->by_cyc && anything_new(w))
+        walk_settle(w, w->now);
+    w->by_cyc = w->late = false;
+    pt_time_init(&w->time, w->clock);
+}
+
+/* Whatever was counted before: so it does not matter where a walk begins. */
 void walk_restart_time(struct pt_walk *w)
 {
-    if (walk_timeless(w))
-        return;
-    uint64_t ns = pt_time_ns(w->clock, w->time.tsc);
-    walk_settle(w, ns);
-    w->now = w->settled_time = ns;
+    if (!walk_timeless(w))
+        w->now = pt_time_ns(w->clock, w->time.tsc);
+}
+
+void walk_anchor_time(struct pt_walk *w)
+{
+    walk_settle(w, w->now);
+    w->settled_time = w->now;
+    w->by_cyc = w->late = false;
 }
