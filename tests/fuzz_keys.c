@@ -1,4 +1,5 @@
-/* tui/term/keys, tui/term/term_input, tui/ui/prompt, tui/term/surface: any bytes as names of keys, mouse reports, text. */
+/* tui/term/keys, tui/term/term_input, tui/ui/prompt, tui/term/surface: any bytes as names of keys, mouse reports, key
+ * sequences, text. */
 #include <locale.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +37,17 @@ static void fuzz_mouse(const uint8_t *data, size_t size)
             abort();
 }
 
+static void fuzz_sequence(const uint8_t *data, size_t size)
+{
+    struct key_sequence q;
+    struct key k = {0};
+    key_sequence_start(&q, size && data[0] & 1 ? '[' : 'O');
+    for (size_t i = 1; i < size && q.active; i++)
+        if (key_sequence_add(&q, data[i], &k) == SEQUENCE_KEY &&
+            (k.code < K_UP || k.code >= K_CODE_END || k.mods > (K_SHIFT | K_ALT | K_CTRL)))
+            abort();
+}
+
 /* Every cell that comes out is harmless, whatever was drawn and typed. */
 static void fuzz_text(const char *text, size_t size)
 {
@@ -69,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = '\0';
     fuzz_names(text);
     fuzz_mouse(data, size);
+    fuzz_sequence(data, size);
     fuzz_text(text, size);
     free(text);
     return 0;

@@ -228,6 +228,26 @@ static double seconds(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* F5 and Ctrl-F5, which vt100's entry lacks, and a sequence that is no key: none of their digits types. */
+static void unknown_sequences_type_nothing(void **state)
+{
+    (void)state;
+    const char *env[] = {"TERM=vt100", NULL};
+    struct pty *p = start(env, NULL);
+    wait_for(p, "1 Processes");
+    pty_type(p, "\033[15~\033[15;5~\033[2;5;4u");
+    char *line = xasprintf(":save-screen %s\r", path_in("screen"));
+    pty_type(p, line);
+    pty_type(p, "Q");
+    free(line);
+    wait_for(p, "<<EXIT 0 modes=same>>");
+    char *screen = read_text("screen");
+    assert_non_null(screen);
+    assert_memory_equal(screen, " mtui [1 Processes]", 19);
+    free(screen);
+    pty_free(p);
+}
+
 static void field_F12_esc_acts_at_once(void **state)
 {
     (void)state;
@@ -399,6 +419,7 @@ int main(void)
         cmocka_unit_test(field_F10_suspends_and_resumes),
         cmocka_unit_test(field_F1_random_resizes),
         cmocka_unit_test(field_F12_esc_acts_at_once),
+        cmocka_unit_test(unknown_sequences_type_nothing),
         cmocka_unit_test(field_F5_F7_F8_starts_in_every_environment),
         cmocka_unit_test(field_F7_no_terminal),
         cmocka_unit_test(keys_from_the_tty),

@@ -255,6 +255,55 @@ static void vt100_body(void)
     term_close(f.t);
 }
 
+/* Keys that the entry of vt100 lacks: known sequences are understood, others are swallowed whole. */
+static void beyond_terminfo_body(void)
+{
+    struct fake f = open_fake("vt100", false);
+    const struct {
+        const char *bytes, *names;
+    } cases[] = {
+        {"\033[15~q", "F5 q"},
+        {"\033[17~\033[20~\033[21~\033[23~\033[24~", "F6 F9 F10 F11 F12"},
+        {"\033[7~\033[8~\033[2~", "Home End Ins"},
+        {"\033[1;5C\033[1;2A\033[1;3D\033[1;6H", "^Right S-Up Alt-Left S-^Home"},
+        {"\033[5;5~\033[6;2~\033[15;2~\033[1;5P", "^PgUp S-PgDn S-F5 ^F1"},
+        {"\033O5P\033[[Ex", "^F1 F5 x"},
+        {"\033[97;5uj", "j"},
+        {"\033[200~ab\033[201~", "a b"},
+        {"\033[?62;1;2;4;6;9;15;18;21;22cz", "z"},
+        {"\033[9999999999~\033[1;99A\033[99~\033[;~\033[1;5;5A\033[[Fz", "z"},
+        {"\033OzGk", "G k"},
+        {"\033[12\033[Bj", "Down j"},
+        {"\033[12\x03\033[3\xc3\xa9", "^C \xc3\xa9"},
+        {"\033[", "Alt-["},
+        {"\033O", "Alt-O"},
+        {"\033", "Esc"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        send_bytes(&f, cases[i].bytes, strlen(cases[i].bytes));
+        check_text(read_all(&f), cases[i].names);
+    }
+    /* In two pieces, further apart than any delay; a piece whose rest never comes costs no later key. */
+    send_bytes(&f, "\033[1;", 4);
+    check_text(read_all(&f), "");
+    send_bytes(&f, "5Aj", 3);
+    check_text(read_all(&f), "^Up j");
+    send_bytes(&f, "\033[1", 3);
+    check_text(read_all(&f), "");
+    struct term_event e;
+    send_bytes(&f, "q", 1);
+    check(term_read(f.t, 2000000000, &e) && e.key.code == 'q' && e.key.mods == 0);
+    term_close(f.t);
+}
+
+static void xterm_function_keys_body(void)
+{
+    struct fake f = open_fake("xterm-256color", false);
+    send_bytes(&f, "\033[1;2P\033[15;5~\033[24;6~\033[1;3Qz", 27);
+    check_text(read_all(&f), "S-F1 ^F5 S-^F12 Alt-F2 z");
+    term_close(f.t);
+}
+
 static void unknown_body(void)
 {
     struct fake f = open_fake("xterm-kitty", false);
@@ -323,24 +372,38 @@ static void no_rgb_body(void)
     term_close(t);
 }
 
-/* A slow line: the parts of an arrow key come one after the other. */
-static void slow_line_body(void)
+/* A slow line: the parts of a key come one after the other. */
+static void slow_line(const char *term, const char *bytes, const char *name)
 {
-    struct fake f = open_fake("xterm-256color", false);
+    struct fake f = open_fake(term, false);
     term_set_escdelay(f.t, 1000);
     pid_t writer = fork();
     if (writer == 0) {
-        for (const char *c = "\033OA"; *c; c++) {
+        for (const char *c = bytes; *c; c++) {
             send_bytes(&f, c, 1);
             poll(NULL, 0, 20);
         }
         _exit(0);
     }
     struct pollfd p = {.fd = f.in, .events = POLLIN};
-    check(poll(&p, 1, 10000) == 1);
-    check_text(read_all(&f), "Up");
+    const char *got = "";
+    while (!got[0] && poll(&p, 1, 10000) == 1)
+        got = read_all(&f);
+    check_text(got, name);
     waitpid(writer, NULL, 0);
+    check_text(read_all(&f), "");
     term_close(f.t);
+}
+
+static void slow_line_body(void)
+{
+    slow_line("xterm-256color", "\033OA", "Up");
+}
+
+static void slow_line_beyond_terminfo_body(void)
+{
+    slow_line("vt100", "\033[15;5~", "^F5");
+    slow_line("vt100", "\033[97;5uj", "j");
 }
 
 static void refused_body(void)
@@ -431,6 +494,13 @@ static void vt100(void **state)
     in_child(vt100_body);
 }
 
+static void keys_beyond_terminfo(void **state)
+{
+    (void)state;
+    in_child(beyond_terminfo_body);
+    in_child(xterm_function_keys_body);
+}
+
 static void field_F7_unknown_terminal(void **state)
 {
     (void)state;
@@ -454,6 +524,7 @@ static void field_F12_arrow_keys_on_a_slow_line(void **state)
 {
     (void)state;
     in_child(slow_line_body);
+    in_child(slow_line_beyond_terminfo_body);
 }
 
 static void field_G4_only_changed_cells_are_sent(void **state)
@@ -486,6 +557,7 @@ int main(void)
         cmocka_unit_test(no_terminal), cmocka_unit_test(field_G4_only_changed_cells_are_sent),
         cmocka_unit_test(capabilities), cmocka_unit_test(direct_colors),
         cmocka_unit_test(field_F12_arrow_keys_on_a_slow_line),
+        cmocka_unit_test(keys_beyond_terminfo),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

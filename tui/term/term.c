@@ -17,13 +17,12 @@
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
 #include "tui/term/term_input.h"
+#include "tui/term/term_keys.h"
 #include "tui/term/term_reset.h"
 
 #define PAIRS_MAX 32767 /* pair numbers fit a short */
-#define KEYCODE_SGR 3000 /* key codes of ours, past those that curses gives out */
-#define KEYCODE_X10 3001
-#define KEYCODE_PASTE 3002
 #define NO_PAIR (-1)
+#define SEQUENCE_NS 1000000000u /* how long the rest of a key sequence may take */
 
 struct terminal {
     SCREEN *screen;
@@ -50,6 +49,8 @@ struct terminal {
     } pairs[PAIRS_MAX];
     int pair_count; /* pair 0 is the terminal's default */
 
+    struct key_sequence sequence;
+    uint64_t sequence_ns; /* when it began */
     struct mouse_report report;
     struct mouse_clicks clicks;
 };
@@ -97,26 +98,6 @@ static void put_raw(const struct terminal *t, const char *bytes)
     fflush(t->out);
 }
 
-static void define_keys(void)
-{
-    /* What terminals send when they have not switched to application keys, whatever terminfo says. */
-    static const struct {
-        const char *bytes;
-        int code;
-    } extra[] = {
-        {"\033[A", KEY_UP},    {"\033[B", KEY_DOWN},   {"\033[C", KEY_RIGHT}, {"\033[D", KEY_LEFT},
-        {"\033[H", KEY_HOME},  {"\033[F", KEY_END},    {"\033[1~", KEY_HOME}, {"\033[4~", KEY_END},
-        {"\033[Z", KEY_BTAB},  {"\033OM", KEY_ENTER},  {"\033[5~", KEY_PPAGE}, {"\033[6~", KEY_NPAGE},
-        {"\033[3~", KEY_DC},   {"\033OP", KEY_F(1)},   {"\033[11~", KEY_F(1)},
-    };
-    for (size_t i = 0; i < sizeof extra / sizeof *extra; i++)
-        if (key_defined(extra[i].bytes) == 0)
-            define_key(extra[i].bytes, extra[i].code);
-    define_key("\033[<", KEYCODE_SGR);
-    if (key_defined("\033[M") != KEYCODE_SGR)
-        define_key("\033[M", KEYCODE_X10);
-}
-
 static void set_up_screen(struct terminal *t, int escdelay_ms)
 {
     set_escdelay(escdelay_ms);
@@ -136,7 +117,7 @@ static void set_up_screen(struct terminal *t, int escdelay_ms)
         t->colors = COLORS;
         t->has_default = use_default_colors() == OK;
     }
-    define_keys();
+    term_keys_define();
 }
 
 /* Looks for an entry without writing anything. */
@@ -479,39 +460,6 @@ bool term_peek(struct terminal *t, int row, int col, struct term_cell *cell)
 
 /* ---- Reading ---- */
 
-static const struct {
-    int code;
-    struct key key;
-} curses_keys[] = {
-    {KEY_UP, {K_UP, 0}},          {KEY_DOWN, {K_DOWN, 0}},       {KEY_LEFT, {K_LEFT, 0}},
-    {KEY_RIGHT, {K_RIGHT, 0}},    {KEY_HOME, {K_HOME, 0}},       {KEY_END, {K_END, 0}},
-    {KEY_FIND, {K_HOME, 0}},      {KEY_SELECT, {K_END, 0}},      {KEY_A1, {K_HOME, 0}},
-    {KEY_C1, {K_END, 0}},         {KEY_A3, {K_PGUP, 0}},         {KEY_C3, {K_PGDN, 0}},
-    {KEY_PPAGE, {K_PGUP, 0}},     {KEY_NPAGE, {K_PGDN, 0}},      {KEY_IC, {K_INSERT, 0}},
-    {KEY_DC, {K_DELETE, 0}},      {KEY_BACKSPACE, {K_BACKSPACE, 0}}, {KEY_ENTER, {K_ENTER, 0}},
-    {KEY_BTAB, {K_TAB, K_SHIFT}}, {KEY_SLEFT, {K_LEFT, K_SHIFT}}, {KEY_SRIGHT, {K_RIGHT, K_SHIFT}},
-    {KEY_SF, {K_DOWN, K_SHIFT}},  {KEY_SR, {K_UP, K_SHIFT}},     {KEY_SHOME, {K_HOME, K_SHIFT}},
-    {KEY_SEND, {K_END, K_SHIFT}}, {KEY_SPREVIOUS, {K_PGUP, K_SHIFT}}, {KEY_SNEXT, {K_PGDN, K_SHIFT}},
-    {KEY_SDC, {K_DELETE, K_SHIFT}}, {KEY_SIC, {K_INSERT, K_SHIFT}},
-};
-
-/* False for key codes that mean nothing here. */
-static bool key_of_code(int code, struct key *key)
-{
-    for (size_t i = 0; i < sizeof curses_keys / sizeof *curses_keys; i++) {
-        if (curses_keys[i].code == code) {
-            *key = curses_keys[i].key;
-            return true;
-        }
-    }
-    if (code > KEY_F0 && code <= KEY_F(12)) {
-        *key = (struct key){K_F1 + (uint32_t)(code - KEY_F(1)), 0};
-        return true;
-    }
-    const char *name = keyname(code);
-    return name && key_of_capability(name, key);
-}
-
 /* Feeds waiting bytes to the mouse report; true when one is complete. */
 static bool read_report(struct terminal *t, uint64_t now_ns, struct term_event *e)
 {
@@ -533,15 +481,72 @@ static bool read_report(struct terminal *t, uint64_t now_ns, struct term_event *
     return false;
 }
 
+/* Feeds waiting bytes to the key sequence; true when it has become a key. One that means nothing is
+ * swallowed whole, and what cannot belong to it is read again. */
+static bool read_sequence(struct terminal *t, struct term_event *e)
+{
+    wint_t ch;
+    while (t->sequence.active) {
+        int kind = get_wch(&ch);
+        if (kind == ERR)
+            return key_sequence_is_alt(&t->sequence, &e->key);
+        if (kind == KEY_CODE_YES) {
+            t->sequence.active = false;
+            ungetch((int)ch);
+            return false;
+        }
+        switch (key_sequence_add(&t->sequence, (uint32_t)ch, &e->key)) {
+        case SEQUENCE_KEY:
+            return true;
+        case SEQUENCE_BROKEN:
+            unget_wch((wchar_t)ch);
+            return false;
+        case SEQUENCE_MORE:
+        case SEQUENCE_NOTHING:
+            break;
+        }
+    }
+    return false;
+}
+
+/* What follows an Esc at once belongs to it: a sequence that curses does not know (false: t->sequence
+ * has begun), or Alt. */
+static bool read_after_esc(struct terminal *t, uint64_t now_ns, struct key *key)
+{
+    wint_t next;
+    int more = get_wch(&next);
+    *key = key_normal((struct key){27, 0});
+    if (more == OK && (next == '[' || next == 'O')) {
+        key_sequence_start(&t->sequence, (char)next);
+        t->sequence_ns = now_ns;
+        return false;
+    }
+    if (more == OK && next != 27)
+        *key = key_normal((struct key){(uint32_t)next, K_ALT});
+    else if (more == KEY_CODE_YES && term_key_of_code((int)next, key))
+        key->mods |= K_ALT;
+    else if (more != ERR)
+        unget_wch((wchar_t)next);
+    return true;
+}
+
 bool term_read(struct terminal *t, uint64_t now_ns, struct term_event *e)
 {
     wint_t ch;
     e->is_mouse = false;
+    if (now_ns - t->sequence_ns > SEQUENCE_NS)
+        t->sequence.active = false; /* the rest of it got lost */
     for (;;) {
         if (t->report.active) {
             if (read_report(t, now_ns, e))
                 return true;
             if (t->report.active)
+                return false;
+        }
+        if (t->sequence.active) {
+            if (read_sequence(t, e))
+                return true;
+            if (t->sequence.active)
                 return false;
         }
         int kind = get_wch(&ch);
@@ -550,27 +555,14 @@ bool term_read(struct terminal *t, uint64_t now_ns, struct term_event *e)
         if (kind == KEY_CODE_YES) {
             if (ch == KEYCODE_SGR || ch == KEYCODE_X10)
                 mouse_report_start(&t->report, ch == KEYCODE_SGR);
-            else if (key_of_code((int)ch, &e->key))
+            else if (term_key_of_code((int)ch, &e->key))
                 return true;
-            continue;
-        }
-        struct key key = {(uint32_t)ch, 0};
-        if (ch == 27) {
-            /* What follows at once belongs to it: Alt. */
-            wint_t next;
-            int more = get_wch(&next);
-            if (more == OK && next != 27)
-                key = (struct key){(uint32_t)next, K_ALT};
-            else if (more == KEY_CODE_YES && key_of_code((int)next, &e->key)) {
-                e->key.mods |= K_ALT;
+        } else if (ch == 27) {
+            if (read_after_esc(t, now_ns, &e->key))
                 return true;
-            } else if (more != ERR) {
-                unget_wch((wchar_t)next);
-            }
+        } else if (ch != 0xfffd) {
+            e->key = key_normal((struct key){(uint32_t)ch, 0});
+            return true;
         }
-        if (key.code == 0xfffd)
-            continue;
-        e->key = key_normal(key);
-        return true;
     }
 }

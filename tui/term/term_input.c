@@ -81,6 +81,88 @@ void mouse_tell_double(struct mouse_clicks *c, uint64_t now_ns, struct mouse *m)
         m->kind = MOUSE_DOUBLE;
 }
 
+void key_sequence_start(struct key_sequence *q, char intro)
+{
+    *q = (struct key_sequence){.active = true, .intro = intro};
+}
+
+bool key_sequence_is_alt(struct key_sequence *q, struct key *key)
+{
+    if (q->len)
+        return false;
+    q->active = false;
+    *key = (struct key){(unsigned char)q->intro, K_ALT};
+    return true;
+}
+
+/* The key that a final letter names, whatever the parameters; K_NONE if it names none. */
+static uint32_t key_of_letter(char letter)
+{
+    switch (letter) {
+    case 'A': return K_UP;
+    case 'B': return K_DOWN;
+    case 'C': return K_RIGHT;
+    case 'D': return K_LEFT;
+    case 'F': return K_END;
+    case 'H': return K_HOME;
+    case 'P': case 'Q': case 'R': case 'S': return K_F1 + (uint32_t)(letter - 'P');
+    default: return K_NONE;
+    }
+}
+
+/* The key that ESC [ number ~ names. */
+static uint32_t key_of_number(unsigned number)
+{
+    static const uint32_t keys[] = {
+        [1] = K_HOME,      [2] = K_INSERT,    [3] = K_DELETE,    [4] = K_END,       [5] = K_PGUP,
+        [6] = K_PGDN,      [7] = K_HOME,      [8] = K_END,       [11] = K_F1,       [12] = K_F1 + 1,
+        [13] = K_F1 + 2,   [14] = K_F1 + 3,   [15] = K_F1 + 4,   [17] = K_F1 + 5,   [18] = K_F1 + 6,
+        [19] = K_F1 + 7,   [20] = K_F1 + 8,   [21] = K_F1 + 9,   [23] = K_F1 + 10,  [24] = K_F1 + 11};
+    return number < sizeof keys / sizeof *keys ? keys[number] : K_NONE;
+}
+
+/* Of the forms "A", "1;5A", "5A", "5~" and "5;5~", and the console's "[A" for F1 to F5. */
+static bool sequence_key(const struct key_sequence *q, struct key *key)
+{
+    if (q->len >= sizeof q->bytes)
+        return false;
+    char final = q->bytes[q->len - 1];
+    if (q->bytes[0] == '[') {
+        *key = (struct key){K_F1 + (uint32_t)(final - 'A'), 0};
+        return q->len == 2 && final >= 'A' && final <= 'E';
+    }
+    unsigned number[2] = {1, 1};
+    int given = 0, used = 0;
+    if (q->len > 1)
+        given = sscanf(q->bytes, "%3u%n;%3u%n", &number[0], &used, &number[1], &used);
+    if ((size_t)used + 1 != q->len)
+        return false;
+    /* xterm: 1 + shift 1 + alt 2 + ctrl 4, which are our bits; SS3 has no other parameter. */
+    unsigned param = q->intro == 'O' && given == 1 ? number[0] : number[1];
+    if (param < 1 || param > 8)
+        return false;
+    uint32_t code = final == '~' ? key_of_number(given ? number[0] : 0) : key_of_letter(final);
+    *key = (struct key){code, param - 1};
+    return code != K_NONE;
+}
+
+enum sequence_state key_sequence_add(struct key_sequence *q, uint32_t ch, struct key *key)
+{
+    if (ch < 0x20 || ch > 0x7e) {
+        q->active = false;
+        return SEQUENCE_BROKEN;
+    }
+    if (q->len + 1 < sizeof q->bytes) {
+        q->bytes[q->len] = (char)ch;
+        q->bytes[q->len + 1] = '\0';
+    }
+    q->len++;
+    if (ch < 0x40 || (ch == '[' && q->intro == '[' && q->len == 1))
+        return SEQUENCE_MORE;
+    q->active = false;
+    return sequence_key(q, key) ? SEQUENCE_KEY : SEQUENCE_NOTHING;
+}
+
 bool key_of_capability(const char *name, struct key *key)
 {
     static const struct {
