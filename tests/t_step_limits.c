@@ -222,6 +222,23 @@ static void window_in_progress(void **state)
     free(dump);
 }
 
+/* So many threads have been stepped far enough to have come to a branch. */
+static void wait_busy_windows(struct stepper *s, size_t n)
+{
+    pid_t seen[8];
+    size_t found = 0;
+    while (found < n) {
+        struct step_message m;
+        const char *line = stepper_wait(s, "mtui step: window ");
+        assert_true(step_message_parse(line, strlen(line), &m));
+        bool fresh = m.tid && m.instructions > 100 && found < sizeof seen / sizeof *seen;
+        for (size_t i = 0; i < found; i++)
+            fresh &= seen[i] != m.tid;
+        if (fresh)
+            seen[found++] = m.tid;
+    }
+}
+
 /* Without sites every thread is stepped from now on; a snapshot has what was stepped so far. */
 static void every_thread(void **state)
 {
@@ -231,8 +248,7 @@ static void every_thread(void **state)
     struct step_recorder_options o = {.tracer = {.ring_bytes = 1 << 20}};
     stepper_record(&s, &o, true);
     stepper_command(&s, "enable");
-    stepper_wait(&s, "mtui step: window ");
-    stepper_wait(&s, "mtui step: window ");
+    wait_busy_windows(&s, 3);
     stepper_command(&s, "snapshot");
     char *dump = wait_dump(&s, 1);
     stepper_command(&s, "snapshot");

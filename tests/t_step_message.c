@@ -40,6 +40,16 @@ static void lines_come_back(void **state)
     step_message_format(&window, text);
     assert_true(step_message_parse(text, strlen(text), &out));
     assert_memory_equal(&out, &window, sizeof out);
+    struct step_message ended = {.kind = STEP_MESSAGE_ENDED,
+                                 .tid = 9,
+                                 .instructions = 100,
+                                 .wall_ns = 4000000,
+                                 .end = STEP_END_STARVED,
+                                 .cut = true};
+    step_message_format(&ended, text);
+    assert_string_equal(text, "[ mtui step: ended 9 100 4000000 starved 1 ]");
+    assert_true(step_message_parse(text, strlen(text), &out));
+    assert_memory_equal(&out, &ended, sizeof out);
 }
 
 static void other_lines_are_no_message(void **state)
@@ -51,6 +61,7 @@ static void other_lines_are_no_message(void **state)
         "[ mtui step: hit 1 2 3",
         "[ mtui step: at 1 2 ] more",
         "[ mtui step: at 1 ]",
+        "[ mtui step: ended 9 100 4000000 tired 0 ]",
         "[ mtui step: hit 0 99 1 0 0 0 0 0 ]",
         "[ perf record: Dump /x/perf.data.1 ]",
         "stepped thread 5: 3 instructions in 1 us, ended: returned",

@@ -6,6 +6,25 @@
 
 #define START "[ mtui step: "
 
+static const char *const end_names[] = {"returned", "budget",  "starved",
+                                        "exited",   "stopped", "replaced"};
+
+const char *step_end_name(enum step_end end)
+{
+    return end_names[end];
+}
+
+static bool find_end(const char *name, enum step_end *out)
+{
+    for (size_t i = 0; i < sizeof end_names / sizeof *end_names; i++) {
+        if (strcmp(name, end_names[i]) == 0) {
+            *out = (enum step_end)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 void step_message_format(const struct step_message *m, char *out)
 {
     switch (m->kind) {
@@ -23,6 +42,10 @@ void step_message_format(const struct step_message *m, char *out)
         snprintf(out, STEP_MESSAGE_MAX, START "window %d %" PRIu64 " %" PRIu64 " ]", (int)m->tid,
                  m->instructions, m->wall_ns);
         break;
+    case STEP_MESSAGE_ENDED:
+        snprintf(out, STEP_MESSAGE_MAX, START "ended %d %" PRIu64 " %" PRIu64 " %s %d ]", (int)m->tid,
+                 m->instructions, m->wall_ns, step_end_name(m->end), m->cut);
+        break;
     }
 }
 
@@ -30,7 +53,8 @@ bool step_message_parse(const char *line, size_t len, struct step_message *out)
 {
     char text[STEP_MESSAGE_MAX];
     struct step_message m = {0};
-    int verdict = 0, tid = 0, end = -1;
+    int verdict = 0, tid = 0, end = -1, cut = 0;
+    char name[16];
     if (len < strlen(START) || len >= sizeof text || memcmp(line, START, strlen(START)) != 0)
         return false;
     memcpy(text, line, len);
@@ -47,9 +71,16 @@ bool step_message_parse(const char *line, size_t len, struct step_message *out)
     else if (sscanf(s, "window %d %" SCNu64 " %" SCNu64 " ]%n", &tid, &m.instructions, &m.wall_ns,
                     &end) == 3)
         m.kind = STEP_MESSAGE_WINDOW;
+    else if (sscanf(s, "ended %d %" SCNu64 " %" SCNu64 " %15s %d ]%n", &tid, &m.instructions,
+                    &m.wall_ns, name, &cut, &end) == 5 &&
+             find_end(name, &m.end))
+        m.kind = STEP_MESSAGE_ENDED;
+    else
+        return false;
     if (end < 0 || s[end] || verdict < TRIGGER_FIRE || verdict > TRIGGER_BUSY)
         return false;
     m.tid = tid;
+    m.cut = cut != 0;
     m.verdict = (enum trigger_verdict)verdict;
     *out = m;
     return true;

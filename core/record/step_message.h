@@ -3,6 +3,7 @@
  *   [ mtui step: hit TRIGGER VERDICT TID ADDRESS CLOCK PERF_NS ARG1 ARG2 ]
  *   [ mtui step: at CLOCK PERF_NS ]
  *   [ mtui step: window TID INSTRUCTIONS WALL_NS ]
+ *   [ mtui step: ended TID INSTRUCTIONS WALL_NS END CUT ]
  *
  * Numbers are decimal, addresses and arguments hexadecimal without 0x. */
 #ifndef MTUI_CORE_STEP_MESSAGE_H
@@ -15,10 +16,23 @@
 
 #include "core/trigger/trigger_policy.h"
 
+/* Why a window is over. */
+enum step_end {
+    STEP_END_RETURNED, /* the call has returned, or was left by a jump out of it */
+    STEP_END_BUDGET,   /* instructions or time are spent */
+    STEP_END_STARVED,  /* signals arrive faster than the stepped program gets on */
+    STEP_END_EXITED,   /* the thread ended */
+    STEP_END_STOPPED,  /* on request */
+    STEP_END_REPLACED  /* by exec */
+};
+/* "returned" "budget" "starved" "exited" "stopped" "replaced" */
+const char *step_end_name(enum step_end end);
+
 enum step_message_kind {
     STEP_MESSAGE_HIT,    /* a thread came to a site; with TRIGGER_FIRE its call is stepped now */
     STEP_MESSAGE_AT,     /* where the clock stands: before each dump */
-    STEP_MESSAGE_WINDOW  /* how far a window in progress is, some times a second; tid 0: none is */
+    STEP_MESSAGE_WINDOW, /* how far a window in progress is, some times a second; tid 0: none is */
+    STEP_MESSAGE_ENDED   /* one is over */
 };
 
 struct step_message {
@@ -30,6 +44,8 @@ struct step_message {
     uint64_t clock;   /* instructions, as in the file */
     uint64_t perf_ns; /* the same moment on perf's clock; 0: not known */
     uint64_t instructions, wall_ns;
+    enum step_end end;
+    bool cut; /* the ring was too small for all of it: its beginning is lost */
 };
 
 #define STEP_MESSAGE_MAX 256

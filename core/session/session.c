@@ -452,6 +452,7 @@ void session_free(struct session *s, enum target_leave leave)
     bool ours = s->setup.argv != NULL;
     for (size_t i = 0; i < s->targets.len; i++)
         target_free(s->targets.data[i], ours ? leave : TARGET_LEAVE);
+    free(s->step_note);
     maps_writer_free(s->maps);
     perf_clock_free(s->clock);
     if (s->dir && s->state != SESSION_ENDED)

@@ -127,8 +127,11 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
         .data = xstrdup(r->path),
         .unix_ns = session_unix_now(),
         .bytes = r->bytes,
-        .remark = r->remark ? xstrdup(r->remark) : NULL,
+        .remark = r->remark ? xstrdup(r->remark) : s->step_note,
     };
+    if (r->remark)
+        free(s->step_note);
+    s->step_note = NULL;
     if (s->firing && !r->is_end) {
         s->pending.hit.snapshot = r->number;
         snap.trigger = xstrdup(s->pending.hit.trigger);

@@ -122,6 +122,11 @@ int session_setup_check(const struct session_setup *s, enum plan_recorder record
         return err_set(err, MTUI_E_INVAL, "\"slower than\" needs a function to watch");
     if (recorder != PLAN_STEP && (s->budget || s->truth))
         return err_set(err, MTUI_E_INVAL, "a budget and a truth file are for the recorder step");
+    if (recorder == PLAN_STEP && (s->freq_hz || s->timing != PLAN_TIMING_NORMAL))
+        return err_set(err, MTUI_E_INVAL,
+                       "step knows no frequency (of sample) and no timing (of pt): its clock is instructions");
+    if (recorder == PLAN_STEP && s->n_pids > 1)
+        return err_set(err, MTUI_E_NOTSUP, "step traces one process at a time");
     if (recorder == PLAN_STEP && s->when.not_before_full)
         return err_set(err, MTUI_E_NOTSUP,
                        "step fills its ring with the call itself: --not-before takes a duration there");

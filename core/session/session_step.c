@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/fmt.h"
 #include "core/step/step_args.h"
 #include "core/step/step_sites.h"
 
@@ -105,6 +106,47 @@ static void on_hit(struct session *s, const struct step_message *m)
     }
 }
 
+/* What the window is short of, as the end of a sentence about it; NULL: nothing. */
+static const char *shortcoming(enum step_end end)
+{
+    switch (end) {
+    case STEP_END_BUDGET:
+        return "its budget was spent (--budget, or a minute)";
+    case STEP_END_STARVED:
+        return "signals came faster than the stepped program gets on";
+    case STEP_END_EXITED:
+        return "the thread ended";
+    case STEP_END_STOPPED:
+        return "it was asked to end";
+    case STEP_END_REPLACED:
+        return "the program was replaced by another (exec)";
+    case STEP_END_RETURNED:
+        break;
+    }
+    return NULL;
+}
+
+/* Without triggers a window has no call: it ends on request, or with its thread, and the ring is meant to
+ * wrap. */
+static void on_window_end(struct session *s, const struct step_message *m)
+{
+    const char *why = shortcoming(m->end);
+    bool expected = m->end == STEP_END_STOPPED || m->end == STEP_END_EXITED;
+    bool cut = m->cut && s->setup.n_triggers;
+    char n[FMT_MAX], took[FMT_MAX];
+    free(s->step_note);
+    s->step_note = NULL;
+    if (!s->setup.n_triggers && expected)
+        why = NULL;
+    if (!why && !cut)
+        return;
+    s->step_note = xasprintf("%s%s%s%s", why ? "not whole: " : "", why ? why : "", why && cut ? "; " : "",
+                             cut ? "its beginning is lost, the ring is too small (-s)" : "");
+    session_log(s, expected && !cut ? SESSION_INFO : SESSION_WARNING,
+                "the window of thread %ld is over after %s instructions in %s, %s", (long)m->tid,
+                fmt_count(n, m->instructions), fmt_duration(took, m->wall_ns), s->step_note);
+}
+
 void session_on_step(void *session, const struct step_message *m)
 {
     struct session *s = session;
@@ -119,6 +161,9 @@ void session_on_step(void *session, const struct step_message *m)
         break;
     case STEP_MESSAGE_WINDOW:
         session_notify(s);
+        break;
+    case STEP_MESSAGE_ENDED:
+        on_window_end(s, m);
         break;
     }
 }

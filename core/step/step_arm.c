@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/machine/descriptors.h"
@@ -15,6 +16,20 @@ void step_tracer_free_places(struct step_tracer *t)
     for (size_t i = 0; i < t->places.len; i++)
         free(t->places.data[i].site.path);
     vec_free(&t->places);
+}
+
+bool step_tracer_forget_gone(struct step_tracer *t)
+{
+    size_t kept = 0, n = t->places.len;
+    for (size_t i = 0; i < n; i++) {
+        struct step_place *p = &t->places.data[i];
+        if (access(p->site.path, F_OK) == 0)
+            t->places.data[kept++] = *p;
+        else
+            free(p->site.path);
+    }
+    t->places.len = kept;
+    return kept < n;
 }
 
 static bool same_place(const struct step_place *a, const struct step_place *b)

@@ -175,11 +175,22 @@ static void on_window(void *arg, const struct step_window *w)
     take(r, w);
     if (!sites && r->opt->tracer.ring_bytes)
         trim_done(r);
+    uint64_t dropped;
+    size_t kept;
+    char what[32];
+    step_thread_packets(w->thread, &kept, &dropped);
     r->fired_until_ns = step_tracer_wall_ns() + UNASKED_NS;
-    anchor(r, w->end_clock, w->tid, "end", w->wall_ns);
+    snprintf(what, sizeof what, "end:%s", step_end_name(w->end));
+    anchor(r, w->end_clock, w->tid, w->end == STEP_END_RETURNED ? "end" : what, w->wall_ns);
     step_say_line(r->say, true, "stepped thread %d: %s instructions in %s, ended: %s", (int)w->tid,
                   fmt_count(count, step_thread_instructions(w->thread)),
                   fmt_duration(time, w->wall_ns), step_end_name(w->end));
+    tell(r, &(struct step_message){.kind = STEP_MESSAGE_ENDED,
+                                   .tid = w->tid,
+                                   .instructions = step_thread_instructions(w->thread),
+                                   .wall_ns = w->wall_ns,
+                                   .end = w->end,
+                                   .cut = dropped > 0});
 }
 
 static void on_syscall(void *arg, pid_t tid, uint64_t number, uint64_t clock, uint64_t wall_ns)

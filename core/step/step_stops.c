@@ -243,8 +243,11 @@ static void on_exec(struct step_tracer *t, struct tracee *e)
     take_over(t, e);
     step_tracer_disarm(e); /* the kernel has taken the events out */
     t->exec_seen = true;
+    if (step_tracer_forget_gone(t))
+        step_tracer_say(t, "the program was replaced by another (exec): its triggers are gone with it");
     if (e->steps) /* its call is gone with its program */
-        step_window_end_in_kernel(t, e, STEP_END_EXITED);
+        step_window_end_in_kernel(t, e, STEP_END_REPLACED);
+    step_tracer_disarm(e); /* the window's end has armed it by the former mappings */
     step_sideband_exec(t->sideband, t->clock);
     step_tracer_refresh(t);
     if (step_tracer_wants_all(t, e))

@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "core/base/err.h"
+#include "core/record/step_message.h"
 #include "core/step/pt_encode.h"
 #include "core/step/step_events.h"
 #include "core/step/step_sideband.h"
@@ -27,17 +28,6 @@ struct step_tracer;
 
 /* The clock of budgets and wall times (CLOCK_MONOTONIC). */
 uint64_t step_tracer_wall_ns(void);
-
-/* Why a window is over. */
-enum step_end {
-    STEP_END_RETURNED, /* the call has returned, or was left by a jump out of it */
-    STEP_END_BUDGET,   /* instructions or time are spent */
-    STEP_END_STARVED,  /* signals arrive faster than the stepped program gets on */
-    STEP_END_EXITED,   /* the thread ended */
-    STEP_END_STOPPED   /* on request */
-};
-/* "returned" "budget" "starved" "exited" "stopped" */
-const char *step_end_name(enum step_end end);
 
 /* One thread's recorded stretch. */
 struct step_window {

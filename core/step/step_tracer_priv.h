@@ -42,6 +42,9 @@ void step_tracer_disarm(struct tracee *e);
 /* True: this thread is to be stepped from the moment it can be. */
 bool step_tracer_wants_all(const struct step_tracer *t, const struct tracee *e);
 void step_tracer_free_places(struct step_tracer *t);
+/* Takes out the places whose file is gone, as with the mappings of a program that was replaced. True when
+ * there were some. */
+bool step_tracer_forget_gone(struct step_tracer *t);
 /* Where a site is in the target, by the mappings as they were read last; 0: nowhere. */
 uint64_t step_tracer_site_address(const struct step_tracer *t, const struct step_place *p);
 

@@ -15,13 +15,6 @@
  * stack in the same mapping (fibres in the heap). */
 #define OTHER_STACK 65536
 
-static const char *const end_names[] = {"returned", "budget", "starved", "exited", "stopped"};
-
-const char *step_end_name(enum step_end end)
-{
-    return end_names[end];
-}
-
 void step_window_begin(struct step_tracer *t, struct tracee *e)
 {
     struct step_thread_options o = {.encoding = t->opt.encoding,

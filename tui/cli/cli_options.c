@@ -405,7 +405,7 @@ const struct cli_option cli_options[] = {
     {'o', "output", "DIR|FILE", "where the recording goes (export: the file; - is stdout)",
      RECORD | EXPORT | DEMO, set_output},
     {0, "budget", "N", "step: instructions a window", RECORD, set_budget},
-    {0, "truth", "FILE", "step: also write each call with its stack pointer", RECORD, set_truth},
+    {0, "truth", "FILE", "step: also write each branch with its stack pointer", RECORD, set_truth},
     {0, "batch", NULL, "no screen: record, wait, print the snapshot directory, exit", RECORD | DEMO,
      set_batch},
     {0, "json", NULL, "with --batch: one line of JSON a snapshot instead", RECORD, set_json},
