@@ -244,6 +244,19 @@ static void scopes(void **state)
     rig_close(&r);
 }
 
+/* 80 columns hold the figures of twenty million instructions. */
+static void instructions_fit_80_columns(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, gentrace_parse("instructions\nthread 5 worker\n+ 0 main /bin/x p\n"
+                                "+ 2000000 load /bin/x p\n- 12483112\n- 20483112\n"),
+             NULL, GLYPHS_UNICODE, COLOR_256, 24, 80);
+    act(&r, ACT_MERGED, NULL);
+    assert_true(golden_find(r.s, "total 20.5M insn (100.0 %)  self 10.0M (48.8 %)  1 calls  20.5M each"));
+    rig_close(&r);
+}
+
 /* Time between samples is not what `folded` counts: the screen says so. */
 static void sampled_says_what_it_weighs(void **state)
 {
@@ -357,7 +370,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(screens),         cmocka_unit_test(there_and_back),
         cmocka_unit_test(keys_mean_the_same), cmocka_unit_test(scopes),
-        cmocka_unit_test(folded_timeline), cmocka_unit_test(sampled_says_what_it_weighs), cmocka_unit_test(exported_as_folded),
+        cmocka_unit_test(folded_timeline), cmocka_unit_test(sampled_says_what_it_weighs),
+        cmocka_unit_test(instructions_fit_80_columns), cmocka_unit_test(exported_as_folded),
         cmocka_unit_test(in_the_background), cmocka_unit_test(any_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

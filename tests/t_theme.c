@@ -184,7 +184,11 @@ static void theme_errors(void **state)
     assert_int_equal(look_of(t, ROLE_SELECT, ROLE_SELECT, 0).attr, CELL_BOLD | CELL_UNDERLINE);
     struct err e;
     assert_int_equal(theme_load(t, "no-such", &e), MTUI_E_NOENT);
+    assert_non_null(strstr(e.text, "no theme 'no-such': not one of mtui's own, nor a NAME.theme in /"));
     assert_int_equal(theme_load(t, "themes/no-such.theme", &e), MTUI_E_NOENT);
+    /* The name of a file, though it has no folder. */
+    assert_int_equal(theme_load(t, "no-such.theme", &e), MTUI_E_NOENT);
+    assert_memory_equal(e.text, "cannot open no-such.theme: ", 27);
     theme_free(t);
 }
 

@@ -179,7 +179,8 @@ bool theme_folder(size_t i, char *out, size_t size)
 static int load_roles(struct theme_roles *roles, const char *name, struct err *err)
 {
     builtin(roles, theme_builtin_default);
-    if (strchr(name, '/'))
+    size_t len = strlen(name);
+    if (strchr(name, '/') || (len > 6 && strcmp(name + len - 6, ".theme") == 0))
         return conf_read_file(name, parse_line, roles, err);
     char folder[PATH_MAX], path[PATH_MAX + 80];
     for (size_t i = 0; theme_folder(i, folder, sizeof folder); i++) {
@@ -194,9 +195,9 @@ static int load_roles(struct theme_roles *roles, const char *name, struct err *e
         builtin(roles, theme_builtin_mono);
         return 0;
     }
-    return err_set(err, MTUI_E_NOENT, "no theme is called '%s': default, light, high-contrast, mono, "
-                                      "or NAME.theme in %s",
-                   name, theme_folder(0, folder, sizeof folder) ? folder : "");
+    theme_folder(0, folder, sizeof folder);
+    return err_set(err, MTUI_E_NOENT, "no theme '%s': not one of mtui's own, nor a NAME.theme in %s",
+                   name, folder);
 }
 
 int theme_load(struct theme *t, const char *name, struct err *err)

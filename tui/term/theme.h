@@ -33,8 +33,9 @@ struct look {
 struct theme *theme_new(enum color_tier tier);
 void theme_free(struct theme *t);
 
-/* Reads a theme: a name is looked for as NAME.theme in theme_folder 0, 1, …; a name with a slash is a
- * file; "default" and "mono" are always there. On failure t (NULL allowed: only check) is unchanged. */
+/* Reads a theme: a name is looked for as NAME.theme in theme_folder 0, 1, …; a name with a slash, or
+ * that ends in .theme, is a file; "default" and "mono" are always there. On failure t (NULL allowed: only
+ * check) is unchanged. */
 int theme_load(struct theme *t, const char *name, struct err *err);
 /* The same from memory. */
 int theme_parse(struct theme *t, const char *name, const char *text, size_t len, struct err *err);

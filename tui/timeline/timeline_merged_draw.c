@@ -93,6 +93,12 @@ static void put(struct surface *s, struct rect *r, const char *text, enum role i
                      (struct style){.ink = (uint16_t)ink});
 }
 
+/* A sum of time or instructions; where room is short, of instructions the number alone, rounded. */
+static const char *figure(const struct timeline *tl, char *out, uint64_t n, bool brief)
+{
+    return brief && tl_instructions(tl) ? fmt_count_short(out, n) : tl_duration(tl, out, n);
+}
+
 static void put_figures(struct timeline *tl, struct surface *s, struct rect *r,
                         const struct merged_node *n)
 {
@@ -100,12 +106,15 @@ static void put_figures(struct timeline *tl, struct surface *s, struct rect *r,
     const struct trace_thread *th = trace_thread(tl->trace, 0);
     unsigned of_all = tl_permille(n->total_ns, th->last_ns - th->first_ns);
     unsigned of_total = tl_permille(n->self_ns, n->total_ns);
-    const char *about = trace_info(tl->trace)->sampled ? "~" : "", *between = r->cols >= 96 ? "   " : "  ";
+    bool brief = r->cols < 96;
+    const char *about = trace_info(tl->trace)->sampled ? "~" : "", *between = brief ? "  " : "   ";
     snprintf(text, sizeof text,
-             "total %s%s (%u.%u %% of all)%sself %s%s (%u.%u %%)%s%s%s calls%s%s%s each", about,
-             tl_duration(tl, total, n->total_ns), of_all / 10, of_all % 10, between, about,
-             tl_duration(tl, self, n->self_ns), of_total / 10, of_total % 10, between, about,
-             fmt_count(calls, n->calls), between, about, tl_duration(tl, mean, n->total_ns / n->calls));
+             "total %s%s%s (%u.%u %%%s)%sself %s%s (%u.%u %%)%s%s%s calls%s%s%s each", about,
+             figure(tl, total, n->total_ns, brief), brief && tl_instructions(tl) ? " insn" : "",
+             of_all / 10, of_all % 10, brief ? "" : " of all", between, about,
+             figure(tl, self, n->self_ns, brief), of_total / 10, of_total % 10, between, about,
+             fmt_count(calls, n->calls), between, about,
+             figure(tl, mean, n->total_ns / n->calls, brief));
     put(s, r, text, ROLE_DEFAULT);
 }
 
