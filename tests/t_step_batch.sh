@@ -143,6 +143,7 @@ else
     perf script -f -i "$tmp/user/one/snap-1/perf.data" --itrace=b -F flags,ip,addr 2>&1 | grep -v 'tr strt\|tr end' | sed 's/=>//' | awk '{print $(NF-1), $NF}' >"$tmp/perf"
     awk '$3 !~ /begin|syscall|async|trap/ {print $4, $5}' "$tmp/user/truth" >"$tmp/truth.branches"
     check 'a user: perf reads the same branches' cmp -s "$tmp/perf" "$tmp/truth.branches"
+    $as_user "$tmp/user/mtui" attach -r step -p "$victim" -t work -t leaf --batch -o "$tmp/user/nested" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "a user's nested triggers: exit $?"
     $as_user "$tmp/user/mtui" attach -r step -p "$victim" -t '/^(work|plain|leaf|expect|raise_signals)$/' --batch -o "$tmp/user/many" >"$tmp/out" 2>"$tmp/err" </dev/null && bad 'a user: five functions are too many'
     check 'a user: said why' grep -q 'or choose 4 at most' "$tmp/err"
     check 'a user: let go of' grep -q '^TracerPid:.0$' "/proc/$victim/status"
@@ -151,6 +152,20 @@ else
     check 'a user: the very first call' grep -qP '\twork\t[0-9a-f]+\t1\t' "$tmp/user/run/hits.tsv"
     kill "$(sed -n 's/^pid = //p' "$tmp/user/run/session.ini")"
 fi
+# What ends a window before its call is said, and kept; what is not the recorder's business is refused.
+start recursion
+"$mtui" attach -r step -p "$victim" -t work --budget 50 --batch -o "$tmp/short" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "a small budget: exit $?"
+check 'the budget is said' grep -q 'over after 50 instructions in .*, not whole: its budget was spent' "$tmp/err"
+check 'the budget is kept' grep -qP '\tend:budget\t' "$tmp/short/anchors.tsv"
+"$mtui" attach -r step -p "$victim" -t recurse -t leaf --force --batch -o "$tmp/nested" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "nested triggers: exit $?"
+check 'a whole call says nothing' sh -c "! grep -q 'not whole' '$tmp/err'"
+for option in '--freq 99' '--timing high' "-p $$"; do
+    # shellcheck disable=SC2086
+    "$mtui" attach -r step -p "$victim" $option -t work --batch -o "$tmp/refused" >"$tmp/out" 2>"$tmp/err" </dev/null && bad "step takes $option"
+    check "step $option: said why" grep -q '^mtui: step ' "$tmp/err"
+done
+finish 'a small budget, nested triggers'
+
 # The demo.
 "$mtui" demo -r step --batch -o "$tmp/demo" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "demo: exit $?"
 for f in handle_slow_request rebuild_cache render_page render_block append_text find_route parse_headers write_reply; do
