@@ -190,7 +190,9 @@ NI static long recurse(long n)
         return n;
     sum = recurse(n - 1);
     __asm__ volatile(".globl middle\nmiddle: lea (%0), %0" : "+r"(sum));
-    return sum + recurse(n - 2);
+    long rest = recurse(n - 2);
+    __asm__ volatile("" : "+r"(rest)); /* a call, whatever the compiler makes of a last one */
+    return sum + rest;
 }
 
 static void call_itself(void)
