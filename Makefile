@@ -55,7 +55,6 @@ fuzzers    = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz_*.c))
 .PHONY: run-benches run-fuzzers
 .PHONY: all check check-long demo lint bench fuzz doc golden install uninstall clean tests deps-build deps-check
 .DEFAULT_GOAL := all
-.SECONDARY:
 
 all: mtui
 

@@ -176,6 +176,8 @@ static int sort_into_rows(struct thread_builder *t, size_t nfn, const atomic_boo
     if (rows_init(&rows, t, nfn, depths) < 0)
         return MTUI_E_NOMEM;
     count_rows(t, rows.cursors);
+    while (depths > 1 && !rows.cursors[depths - 1].next) /* what stood there was moved up (trace_builder_split) */
+        depths--;
     rows.first[0] = 0;
     for (size_t d = 0; d < depths; d++) {
         rows.first[d + 1] = rows.first[d] + rows.cursors[d].next;
