@@ -18,7 +18,7 @@ without() { echo "$sources" | grep -v "^$1\$"; }
 
 rule 'core/ may not know decode/ or tui/' '#include "(decode|tui)/' core/*/*
 rule 'decode/ may not know tui/' '#include "tui/' decode/*/*
-rule 'only tui/term/term.c and its keys include curses' '#include <(n?curses|ncursesw/|term\.h|panel\.h)' $(without tui/term/term.c | grep -vx tui/term/term_keys.c)
+rule 'only tui/term/term.c includes curses' '#include <(n?curses|ncursesw/|term\.h|panel\.h)' $(without tui/term/term.c)
 rule 'libipt in core/ belongs into pt_encode.c' '#include <intel-pt\.h>' $(without core/step/pt_encode.c | grep ^core/)
 rule 'tests wait for a condition, they do not sleep' '\b(sleep|usleep|nanosleep)\(' $(ls tests/t_*.c tests/lib_*.c 2>/dev/null)
 rule 'characters of pictures stand in tui/term/glyph.c' '0x25[0-9a-f]{2}\b' $(without tui/term/glyph.c | grep '^tui/.*c$')

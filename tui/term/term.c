@@ -20,6 +20,10 @@
 #include "tui/term/term_keys.h"
 #include "tui/term/term_reset.h"
 
+/* Key codes of ours, past those that curses gives out: a mouse report begins. */
+#define KEYCODE_SGR 3000
+#define KEYCODE_X10 3001
+
 #define PAIRS_MAX 32767 /* pair numbers fit a short */
 #define NO_PAIR (-1)
 #define SEQUENCE_NS 1000000000u /* how long the rest of a key sequence may take */
@@ -98,6 +102,33 @@ static void put_raw(const struct terminal *t, const char *bytes)
     fflush(t->out);
 }
 
+/* The common sequences that a terminfo entry may lack. */
+static void define_keys(void)
+{
+    /* What terminals send when they have not switched to application keys, whatever terminfo says. */
+    static const struct {
+        const char *bytes;
+        int code;
+    } extra[] = {
+        {"\033[A", KEY_UP},    {"\033[B", KEY_DOWN},   {"\033[C", KEY_RIGHT}, {"\033[D", KEY_LEFT},
+        {"\033[H", KEY_HOME},  {"\033[F", KEY_END},    {"\033[1~", KEY_HOME}, {"\033[4~", KEY_END},
+        {"\033[Z", KEY_BTAB},  {"\033OM", KEY_ENTER},  {"\033[5~", KEY_PPAGE}, {"\033[6~", KEY_NPAGE},
+        {"\033[3~", KEY_DC},   {"\033OP", KEY_F(1)},   {"\033[11~", KEY_F(1)},
+    };
+    for (size_t i = 0; i < sizeof extra / sizeof *extra; i++)
+        if (key_defined(extra[i].bytes) == 0)
+            define_key(extra[i].bytes, extra[i].code);
+    define_key("\033[<", KEYCODE_SGR);
+    if (key_defined("\033[M") != KEYCODE_SGR)
+        define_key("\033[M", KEYCODE_X10);
+}
+
+static bool key_of_code(int code, struct key *key)
+{
+    const char *name = keyname(code);
+    return name && key_of_curses_name(name, key);
+}
+
 static void set_up_screen(struct terminal *t, int escdelay_ms)
 {
     set_escdelay(escdelay_ms);
@@ -117,7 +148,7 @@ static void set_up_screen(struct terminal *t, int escdelay_ms)
         t->colors = COLORS;
         t->has_default = use_default_colors() == OK;
     }
-    term_keys_define();
+    define_keys();
 }
 
 /* Looks for an entry without writing anything. */
@@ -523,7 +554,7 @@ static bool read_after_esc(struct terminal *t, uint64_t now_ns, struct key *key)
     }
     if (more == OK && next != 27)
         *key = key_normal((struct key){(uint32_t)next, K_ALT});
-    else if (more == KEY_CODE_YES && term_key_of_code((int)next, key))
+    else if (more == KEY_CODE_YES && key_of_code((int)next, key))
         key->mods |= K_ALT;
     else if (more != ERR)
         unget_wch((wchar_t)next);
@@ -555,7 +586,7 @@ bool term_read(struct terminal *t, uint64_t now_ns, struct term_event *e)
         if (kind == KEY_CODE_YES) {
             if (ch == KEYCODE_SGR || ch == KEYCODE_X10)
                 mouse_report_start(&t->report, ch == KEYCODE_SGR);
-            else if (term_key_of_code((int)ch, &e->key))
+            else if (key_of_code((int)ch, &e->key))
                 return true;
         } else if (ch == 27) {
             if (read_after_esc(t, now_ns, &e->key))

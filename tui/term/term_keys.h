@@ -1,4 +1,4 @@
-/* Inside tui/term/term: what keys curses tells apart, by terminfo and beyond it. */
+/* Inside tui/term/term: the keys that curses tells apart, by the names that it gives them. Free of curses. */
 #ifndef MTUI_TUI_TERM_KEYS_H
 #define MTUI_TUI_TERM_KEYS_H
 
@@ -6,13 +6,8 @@
 
 #include "tui/term/keys.h"
 
-/* Key codes of ours, past those that curses gives out: a mouse report begins. */
-#define KEYCODE_SGR 3000
-#define KEYCODE_X10 3001
-
-/* Teaches the screen of curses the common sequences that its terminfo entry lacks. */
-void term_keys_define(void);
-/* The key for a code of curses; false for codes that mean nothing here. */
-bool term_key_of_code(int code, struct key *key);
+/* The key for a name as keyname(3X) gives it ("KEY_UP", "KEY_F(5)", "kUP5"); false for names that mean
+ * nothing here. */
+bool key_of_curses_name(const char *name, struct key *key);
 
 #endif
