@@ -57,11 +57,11 @@ static const struct rule {
 };
 
 /* Programs with calls whose instructions do not take one tick each (a repeated string instruction takes one for
- * each of its rounds), or, with signals, whose frames end with the kernel's code behind the handler. */
+ * each of its rounds, which clear a page here and 32 KiB in gzip), or, with signals, whose frames end with the kernel's code behind the handler. */
 static const struct {
     const char *program;
     uint64_t span_ns;
-} uneven[] = {{"exceptions", 50}, {"ls", 16}, {"python3", 16}, {"signals", 2}, {"gzip", 40000}};
+} uneven[] = {{"exceptions", 4096}, {"ls", 4096}, {"python3", 4096}, {"signals", 16}, {"gzip", 40000}};
 
 static const struct row {
     const char *program, *encodings;
