@@ -57,7 +57,8 @@ static const struct rule {
 };
 
 /* Programs with calls whose instructions do not take one tick each (a repeated string instruction takes one for
- * each of its rounds, which clear a page here and 32 KiB in gzip), or, with signals, whose frames end with the kernel's code behind the handler. */
+ * each of its rounds, which clear a page here and 32 KiB in gzip), or, with signals, whose frames end with the
+ * kernel's code behind the handler. */
 static const struct {
     const char *program;
     uint64_t span_ns;
