@@ -180,7 +180,7 @@ static void put_difference(const struct compare_rows *r, const struct compare_ro
     if (column == CMP_CALLS_DIFF)
         fmt_count_short(text, diff);
     else
-        ruler_duration(text, diff, trace_info(r->trace)->instructions);
+        ruler_duration_short(text, diff, trace_info(r->trace)->instructions);
     snprintf(cell->text, LIST_CELL_MAX, "%s%s", diff == 0 ? "" : more ? "+" : "-", diff ? text : "=");
     if (diff)
         cell->style.ink = more ? ROLE_WARN : ROLE_OK;
@@ -209,7 +209,8 @@ void compare_rows_cell(const struct compare_rows *r, size_t row, enum compare_co
     case CMP_TOTAL_MEDIAN:
         /* A function that was not called has no time, not none of it. */
         snprintf(cell->text, LIST_CELL_MAX, "%s",
-                 side->calls ? ruler_duration(text, value(c, column), trace_info(r->trace)->instructions)
+                 side->calls ? ruler_duration_short(text, value(c, column),
+                                                    trace_info(r->trace)->instructions)
                              : "-");
         break;
     case CMP_NAME:

@@ -324,10 +324,7 @@ void function_rows_cell(const struct function_rows *r, size_t row, enum function
     case FCOL_P50:
     case FCOL_P99:
     case FCOL_MAX:
-        if (instructions)
-            fmt_count_short(text, value(f, column));
-        else
-            fmt_duration(text, value(f, column));
+        ruler_duration_short(text, value(f, column), instructions);
         snprintf(out, LIST_CELL_MAX, "%s", text);
         break;
     case FCOL_COUNT:

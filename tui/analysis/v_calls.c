@@ -106,7 +106,9 @@ static void row_cell(void *arg, size_t row, size_t column, struct list_cell *cel
     char text[FMT_MAX];
     switch ((enum column)column) {
     case COL_DURATION:
-        snprintf(cell->text, LIST_CELL_MAX, "%s", ruler_duration(text, c->duration_ns, info->instructions));
+        /* To the instruction: calls are told apart by it. */
+        snprintf(cell->text, LIST_CELL_MAX, "%s",
+                 info->instructions ? fmt_count(text, c->duration_ns) : fmt_duration(text, c->duration_ns));
         break;
     case COL_TIMES:
         if (v->calls.all.p50_ns)

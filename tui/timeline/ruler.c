@@ -45,6 +45,11 @@ char *ruler_duration(char *out, uint64_t ns, bool instructions)
 }
 
 /* Columns that the longest label in view needs, with its tick and a blank. */
+char *ruler_duration_short(char *out, uint64_t ns, bool instructions)
+{
+    return instructions ? fmt_count_short(out, ns) : fmt_duration(out, ns);
+}
+
 static int label_cols(const struct viewport *v, uint64_t step, bool instructions)
 {
     char text[FMT_MAX];

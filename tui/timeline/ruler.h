@@ -20,6 +20,8 @@ uint64_t ruler_nice_step(uint64_t min);
 char *ruler_time(char *out, int64_t offset, uint64_t step, bool instructions);
 /* Any duration, three digits or, for instructions, whole. */
 char *ruler_duration(char *out, uint64_t ns, bool instructions);
+/* The same for a column of a table, of instructions the number alone, rounded: "48.3k". */
+char *ruler_duration_short(char *out, uint64_t ns, bool instructions);
 
 /* The step whose labels fit between two ticks of this viewport. */
 uint64_t ruler_step(const struct viewport *v, bool instructions);

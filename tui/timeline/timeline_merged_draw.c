@@ -6,6 +6,7 @@
 #include "tui/ui/bar.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/name.h"
+#include "tui/timeline/ruler.h"
 #include "tui/timeline/timeline_merged.h"
 #include "tui/timeline/v_timeline.h"
 
@@ -96,7 +97,7 @@ static void put(struct surface *s, struct rect *r, const char *text, enum role i
 /* A sum of time or instructions; where room is short, of instructions the number alone, rounded. */
 static const char *figure(const struct timeline *tl, char *out, uint64_t n, bool brief)
 {
-    return brief && tl_instructions(tl) ? fmt_count_short(out, n) : tl_duration(tl, out, n);
+    return brief ? ruler_duration_short(out, n, tl_instructions(tl)) : tl_duration(tl, out, n);
 }
 
 static void put_figures(struct timeline *tl, struct surface *s, struct rect *r,
