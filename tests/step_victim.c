@@ -297,6 +297,23 @@ static void fault(void)
     expect(leaf(rounds) == 4, "after siglongjmp");
 }
 
+/* A call that its caller never gets back. */
+static jmp_buf out_of_call;
+
+NI static void jump_out(long n)
+{
+    leaf(n);
+    longjmp(out_of_call, 1);
+}
+
+static void leave_call(void)
+{
+    if (setjmp(out_of_call) == 0)
+        jump_out(1);
+    else
+        expect(leaf(1) == 4, "after longjmp");
+}
+
 static ucontext_t main_context, fibres[2];
 static long fibre_steps;
 
@@ -417,6 +434,7 @@ static const struct {
     {"stop", stop_self},    {"starve", starve},         {"wait", wait_long},
     {"many", many},         {"exit", end_here},
     {"block", block_trap},  {"traps", send_traps},      {"recursion", call_itself},
+    {"leave", leave_call},
 };
 
 static void (*scenario)(void);

@@ -101,9 +101,16 @@ start many
 "$mtui" attach -r step -p "$victim" -t work --budget 100000000 --batch -o "$tmp/killed" >/dev/null 2>"$tmp/err" </dev/null &
 ours=$!
 check 'it is traced' wait_for 20 sh -c "! grep -q '^TracerPid:.0\$' /proc/$victim/status"
+check 'a call is stepped' wait_for 20 grep -q 'begin' "$tmp/killed/anchors.tsv"
 kill -9 "$ours"
 check 'the recorder lets go' wait_for 20 grep -q '^TracerPid:.0$' "/proc/$victim/status"
 finish 'killed'
+check 'what was stepped is a snapshot' wait_for 20 test -s "$tmp/killed/snap-1/perf.data"
+check 'it shows the calls' sh -c "'$mtui' export -f functions '$tmp/killed' 2>'$tmp/err' | grep -qP '\tmany\t'"
+check 'and why it ends' sh -c "'$mtui' export -f marks '$tmp/killed' 2>/dev/null | grep -q 'note.*mtui was gone'"
+perf script -i "$tmp/killed/snap-1/perf.data" --itrace=be >"$tmp/perf" 2>"$tmp/perf.err"
+check 'perf reads it' grep -q ' leaf' "$tmp/perf"
+check 'without a word' sh -c "! grep -i 'error' '$tmp/perf' '$tmp/perf.err'"
 
 # A program from its first instruction.
 "$mtui" run -r step --budget 3000 --batch -o "$tmp/run" -- /bin/true >"$tmp/out" 2>"$tmp/err" </dev/null || bad "run: exit $?"
@@ -154,8 +161,10 @@ else
 fi
 # What ends a window before its call is said, and kept; what is not the recorder's business is refused.
 start recursion
-"$mtui" attach -r step -p "$victim" -t work --budget 50 --batch -o "$tmp/short" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "a small budget: exit $?"
-check 'the budget is said' grep -q 'over after 50 instructions in .*, not whole: its budget was spent' "$tmp/err"
+"$mtui" attach -r step -p "$victim" -t work --budget 50 --batch --json -o "$tmp/short" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "a small budget: exit $?"
+check 'the budget is said' grep -q 'over after 50 instructions in .*, not whole: its budget of instructions was spent' "$tmp/err"
+check 'the budget stands in the line of the snapshot' grep -q '"window_end":"budget","window_instructions":50,"window_wall_ns":[1-9][0-9]*}$' "$tmp/out"
+check 'and in the trace, where it ends' [ "$("$mtui" export -f marks "$tmp/short" 2>/dev/null | grep -cP '^1000000050\t'"$victim"'\tnote\twindow over .*--budget')" = 1 ]
 check 'the budget is kept' grep -qP '\tend:budget\t' "$tmp/short/anchors.tsv"
 "$mtui" attach -r step -p "$victim" -t recurse -t leaf --force --batch -o "$tmp/nested" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "nested triggers: exit $?"
 check 'a whole call says nothing' sh -c "! grep -q 'not whole' '$tmp/err'"

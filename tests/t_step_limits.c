@@ -17,6 +17,7 @@
 #include "core/base/alloc.h"
 #include "core/machine/proc_stat.h"
 #include "core/record/step_message.h"
+#include "core/step/step_anchors.h"
 #include "core/step/step_thread.h"
 #include "lib_stepper.h"
 
@@ -140,13 +141,33 @@ static void budget_of_time(void **state)
     stepper_record(&s, &o, true);
     stepper_command(&s, "enable");
     stepper_command(&s, "snapshot");
-    assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: budget"));
+    assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: time"));
     char *dump = wait_dump(&s, 1);
     stepper_command(&s, "stop");
     stepper_stop(&s);
     stepper_compare(&s, dump);
     assert_true(stepper_end(&s) > 0);
     free(dump);
+}
+
+/* A call that longjmp leaves: the window ends with it, and that is said. */
+static void left_by_a_jump(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start_gated(&s, "leave");
+    stepper_site(&s, "jump_out");
+    struct step_recorder_options o = calls;
+    o.one_file = true;
+    o.when.max_snapshots = 1;
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    stepper_go(&s);
+    assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: left"));
+    stepper_stop(&s);
+    stepper_runs_free(&s, "jump_out");
+    assert_true(stepper_compare(&s, s.data) > 1);
+    assert_true(stepper_end(&s) > 1);
 }
 
 /* A timer faster than stepping starves the program: the window ends, and it gets on. */
@@ -277,8 +298,22 @@ static bool is_untraced(void *arg)
            strcmp(value, "0") == 0;
 }
 
+/* How the only window of the recording ended. */
+static enum step_end window_end(const struct stepper *s)
+{
+    struct step_anchor_window *w = NULL;
+    size_t n = 0;
+    assert_int_equal(step_anchors_read(s->anchors, &w, &n, NULL), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(w->tid, s->target.pid);
+    assert_true(w->start_clock == STEP_CLOCK_START && w->end_clock > w->start_clock);
+    enum step_end why = w->why;
+    free(w);
+    return why;
+}
+
 /* The other side of the pipes is gone, as when mtui is killed by SIGKILL, in the middle of a window: the
- * recorder lets go and ends, the target runs on. */
+ * recorder lets go and ends, the target runs on, and what was stepped is a snapshot. */
 static void mtui_is_killed(void **state)
 {
     struct stepper s;
@@ -290,6 +325,7 @@ static void mtui_is_killed(void **state)
     stepper_record(&s, &o, true);
     stepper_command(&s, "enable");
     assert_int_equal(wait_hit(&s).verdict, TRIGGER_FIRE);
+    wait_busy_windows(&s, 1);
     close(s.ctl);
     close(s.ack);
     close(s.say);
@@ -297,7 +333,11 @@ static void mtui_is_killed(void **state)
     assert_true(run_until(is_untraced, &s.target.pid, SOON));
     stepper_stop(&s);
     stepper_runs_free(&s, "work");
+    char *kept = xasprintf("%s/snap-1/perf.data", s.dir);
+    assert_true(stepper_compare(&s, kept) > 10);
+    assert_int_equal(window_end(&s), STEP_END_ABANDONED);
     assert_true(stepper_end(&s) > 1);
+    free(kept);
 }
 
 /* Nobody reads what the recorder says: the target is not held up. */
@@ -373,6 +413,7 @@ int main(void)
         cmocka_unit_test(breaks_no_call_off),
         cmocka_unit_test(budget_of_instructions),
         cmocka_unit_test(budget_of_time),
+        cmocka_unit_test(left_by_a_jump),
         cmocka_unit_test(starvation),
         cmocka_unit_test(nth_hit),
         cmocka_unit_test(window_in_progress),

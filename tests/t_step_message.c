@@ -7,10 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "core/base/alloc.h"
 #include "core/step/step_args.h"
 #include "core/record/step_message.h"
 #include "core/step/step_sites.h"
+#include "core/step/step_anchors.h"
+#include "core/step/step_orphan.h"
 #include "lib_run.h"
 
 static void lines_come_back(void **state)
@@ -103,6 +107,73 @@ static void sites_come_back(void **state)
     free(dir);
 }
 
+static void expect_window(const struct step_anchor_window *w, pid_t tid, uint64_t start, uint64_t end,
+                          uint64_t wall_ns, enum step_end why)
+{
+    assert_int_equal(w->tid, tid);
+    assert_int_equal(w->start_clock, start);
+    assert_int_equal(w->end_clock, end);
+    assert_int_equal(w->wall_ns, wall_ns);
+    assert_int_equal(w->why, why);
+}
+
+/* Two threads whose windows overlap, one without a beginning, and lines that are none. */
+static void windows_come_back(void **state)
+{
+    (void)state;
+    char *dir = run_temp_dir(), *path = xasprintf("%s/anchors.tsv", dir);
+    struct step_anchor_window *w = NULL;
+    size_t n = 9;
+    FILE *f = NULL;
+    assert_int_equal(step_anchors_read(path, &w, &n, NULL), 0);
+    assert_int_equal(n, 0);
+    assert_int_equal(step_anchors_create(&f, path, NULL), 0);
+    step_anchors_begin(f, &(struct step_anchor){.clock = 100, .perf_ns = 7, .tid = 1});
+    step_anchors_begin(f, &(struct step_anchor){.clock = 150, .tid = 2});
+    step_anchors_syscall(f, &(struct step_anchor){.clock = 160, .tid = 2, .wall_ns = 5}, 230);
+    step_anchors_end(f, &(struct step_anchor){.clock = 200, .tid = 1, .wall_ns = 9}, STEP_END_RETURNED);
+    step_anchors_end(f, &(struct step_anchor){.clock = 300, .tid = 2}, STEP_END_TIME);
+    step_anchors_end(f, &(struct step_anchor){.clock = 400, .tid = 1}, STEP_END_EXITED);
+    fputs("500\t0\t1\tend:tired\t0\nend\n\n600\t0\t1\tend:exited", f);
+    fclose(f);
+    char *text = run_read_file(path, NULL);
+    assert_non_null(strstr(text, "\n100\t7\t1\tbegin\t0\n150\t0\t2\tbegin\t0\n160\t0\t2\tsyscall:230\t5\n"
+                                 "200\t0\t1\tend\t9\n300\t0\t2\tend:time\t0\n"));
+    assert_int_equal(step_anchors_read(path, &w, &n, NULL), 0);
+    assert_int_equal(n, 3);
+    expect_window(&w[0], 1, 100, 200, 9, STEP_END_RETURNED);
+    expect_window(&w[1], 2, 150, 300, 0, STEP_END_TIME);
+    expect_window(&w[2], 1, 0, 400, 0, STEP_END_EXITED);
+    free(w);
+    free(text);
+    free(path);
+    run_remove_tree(dir);
+    free(dir);
+}
+
+/* Files go where snapshots are looked for, behind those that are there. */
+static void orphans_are_kept(void **state)
+{
+    (void)state;
+    char *dir = run_temp_dir(), *output = xasprintf("%s/perf.data", dir), path[300];
+    snprintf(path, sizeof path, "%s/snap-3", dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s.2", output);
+    run_write_file(path, "two");
+    snprintf(path, sizeof path, "%s.5", output);
+    run_write_file(path, "five");
+    step_orphan_keep(output, 5);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/snap-%d/perf.data", dir, 4 + i);
+        char *text = run_read_file(path, NULL);
+        assert_string_equal(text, i ? "five" : "two");
+        free(text);
+    }
+    run_remove_tree(dir);
+    free(output);
+    free(dir);
+}
+
 static void a_plan_becomes_options(void **state)
 {
     (void)state;
@@ -182,7 +253,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_come_back),      cmocka_unit_test(other_lines_are_no_message),
-        cmocka_unit_test(sites_come_back),      cmocka_unit_test(a_plan_becomes_options),
+        cmocka_unit_test(sites_come_back),      cmocka_unit_test(windows_come_back), cmocka_unit_test(orphans_are_kept),
+      cmocka_unit_test(a_plan_becomes_options),
         cmocka_unit_test(what_it_cannot_do_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

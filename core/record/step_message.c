@@ -6,18 +6,36 @@
 
 #define START "[ mtui step: "
 
-static const char *const end_names[] = {"returned", "budget",  "starved",
-                                        "exited",   "stopped", "replaced"};
+static const struct {
+    const char *name, *text;
+} ends[STEP_ENDS] = {
+    [STEP_END_RETURNED] = {"returned", "the call returned"},
+    [STEP_END_LEFT] = {"left", "the call was left by a jump (longjmp, an exception, a signal handler's end)"},
+    [STEP_END_BUDGET] = {"budget", "its budget of instructions was spent (--budget)"},
+    [STEP_END_TIME] = {"time", "its time was spent (a minute)"},
+    [STEP_END_STARVED] = {"starved", "signals came faster than the stepped program gets on"},
+    [STEP_END_EXITED] = {"exited", "the thread ended"},
+    [STEP_END_KILLED] = {"killed", "a signal ended the process"},
+    [STEP_END_STOPPED] = {"stopped", "it was asked to end"},
+    [STEP_END_REPLACED] = {"replaced", "the program was replaced by another (exec)"},
+    [STEP_END_FAILED] = {"failed", "its packets could not be kept (memory is short: -s)"},
+    [STEP_END_ABANDONED] = {"abandoned", "mtui was gone (killed)"},
+};
 
 const char *step_end_name(enum step_end end)
 {
-    return end_names[end];
+    return ends[end].name;
 }
 
-static bool find_end(const char *name, enum step_end *out)
+const char *step_end_text(enum step_end end)
 {
-    for (size_t i = 0; i < sizeof end_names / sizeof *end_names; i++) {
-        if (strcmp(name, end_names[i]) == 0) {
+    return ends[end].text;
+}
+
+bool step_end_find(const char *name, enum step_end *out)
+{
+    for (size_t i = 0; i < STEP_ENDS; i++) {
+        if (strcmp(name, ends[i].name) == 0) {
             *out = (enum step_end)i;
             return true;
         }
@@ -73,7 +91,7 @@ bool step_message_parse(const char *line, size_t len, struct step_message *out)
         m.kind = STEP_MESSAGE_WINDOW;
     else if (sscanf(s, "ended %d %" SCNu64 " %" SCNu64 " %15s %d ]%n", &tid, &m.instructions,
                     &m.wall_ns, name, &cut, &end) == 5 &&
-             find_end(name, &m.end))
+             step_end_find(name, &m.end))
         m.kind = STEP_MESSAGE_ENDED;
     else
         return false;

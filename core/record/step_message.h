@@ -18,15 +18,26 @@
 
 /* Why a window is over. */
 enum step_end {
-    STEP_END_RETURNED, /* the call has returned, or was left by a jump out of it */
-    STEP_END_BUDGET,   /* instructions or time are spent */
-    STEP_END_STARVED,  /* signals arrive faster than the stepped program gets on */
-    STEP_END_EXITED,   /* the thread ended */
-    STEP_END_STOPPED,  /* on request */
-    STEP_END_REPLACED  /* by exec */
+    STEP_END_RETURNED,  /* the call has returned */
+    STEP_END_LEFT,      /* it was left in another way: longjmp, an exception, a signal handler's end */
+    STEP_END_BUDGET,    /* its instructions are spent */
+    STEP_END_TIME,      /* its wall time is spent */
+    STEP_END_STARVED,   /* signals arrive faster than the stepped program gets on */
+    STEP_END_EXITED,    /* the thread ended */
+    STEP_END_KILLED,    /* a signal ended the process */
+    STEP_END_STOPPED,   /* on request */
+    STEP_END_REPLACED,  /* by exec */
+    STEP_END_FAILED,    /* its packets could not be kept */
+    STEP_END_ABANDONED, /* whoever started the recorder is gone */
+    STEP_ENDS
 };
-/* "returned" "budget" "starved" "exited" "stopped" "replaced" */
+/* "returned" "left" "budget" "time" "starved" "exited" "killed" "stopped" "replaced" "failed"
+ * "abandoned" */
 const char *step_end_name(enum step_end end);
+/* False for any other name. */
+bool step_end_find(const char *name, enum step_end *out);
+/* A clause for people: "the call returned", … */
+const char *step_end_text(enum step_end end);
 
 enum step_message_kind {
     STEP_MESSAGE_HIT,    /* a thread came to a site; with TRIGGER_FIRE its call is stepped now */

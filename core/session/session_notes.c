@@ -132,6 +132,12 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
     if (r->remark)
         free(s->step_note);
     s->step_note = NULL;
+    if (s->step_window.tid) {
+        snap.window_end = step_end_name(s->step_window.end);
+        snap.window_instructions = s->step_window.instructions;
+        snap.window_wall_ns = s->step_window.wall_ns;
+        s->step_window = (struct step_message){0};
+    }
     if (s->firing && !r->is_end) {
         s->pending.hit.snapshot = r->number;
         snap.trigger = xstrdup(s->pending.hit.trigger);

@@ -64,6 +64,7 @@ struct session {
     bool firing;                  /* a snapshot is outstanding; pending is what caused it */
     struct session_hit pending;
     char *step_note;              /* what the window has that the next snapshot will hold is short of; or NULL */
+    struct step_message step_window; /* the one that ended last and is in no snapshot yet; tid 0: none */
     uint64_t requested_perf_ns;
     uint64_t pending_perf_ns;     /* of the hit, on perf's clock whatever the recording's is */
     uint64_t hits, fired, counted;

@@ -106,36 +106,23 @@ static void on_hit(struct session *s, const struct step_message *m)
     }
 }
 
-/* What the window is short of, as the end of a sentence about it; NULL: nothing. */
-static const char *shortcoming(enum step_end end)
+/* A window that ends with its call lacks nothing. */
+static bool is_whole(enum step_end end)
 {
-    switch (end) {
-    case STEP_END_BUDGET:
-        return "its budget was spent (--budget, or a minute)";
-    case STEP_END_STARVED:
-        return "signals came faster than the stepped program gets on";
-    case STEP_END_EXITED:
-        return "the thread ended";
-    case STEP_END_STOPPED:
-        return "it was asked to end";
-    case STEP_END_REPLACED:
-        return "the program was replaced by another (exec)";
-    case STEP_END_RETURNED:
-        break;
-    }
-    return NULL;
+    return end == STEP_END_RETURNED || end == STEP_END_LEFT;
 }
 
 /* Without triggers a window has no call: it ends on request, or with its thread, and the ring is meant to
  * wrap. */
 static void on_window_end(struct session *s, const struct step_message *m)
 {
-    const char *why = shortcoming(m->end);
-    bool expected = m->end == STEP_END_STOPPED || m->end == STEP_END_EXITED;
+    const char *why = is_whole(m->end) ? NULL : step_end_text(m->end);
+    bool expected = m->end == STEP_END_STOPPED || m->end == STEP_END_EXITED || m->end == STEP_END_KILLED;
     bool cut = m->cut && s->setup.n_triggers;
     char n[FMT_MAX], took[FMT_MAX];
     free(s->step_note);
     s->step_note = NULL;
+    s->step_window = *m;
     if (!s->setup.n_triggers && expected)
         why = NULL;
     if (!why && !cut)

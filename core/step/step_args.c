@@ -7,6 +7,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
+#include "core/step/step_anchors.h"
 
 char *step_args_sites_path(const char *output_dir)
 {
@@ -53,7 +54,7 @@ int step_args_build(const struct record_plan *plan, const struct step_args_extra
     for (size_t i = 0; i < plan->n_tids; i++)
         add_number(argv, "--tid", (uint64_t)plan->tids[i]);
     add(argv, "--output", xasprintf("%s/perf.data", plan->output_dir));
-    add(argv, "--anchors", xasprintf("%s/anchors.tsv", plan->output_dir));
+    add(argv, "--anchors", xasprintf("%s/" STEP_ANCHORS_FILE, plan->output_dir));
     if (extra->at_sites)
         add(argv, "--sites", step_args_sites_path(plan->output_dir));
     if (extra->from_exec)

@@ -14,8 +14,10 @@
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
 #include "core/trigger/perf_clock.h"
+#include "core/step/step_anchors.h"
 #include "core/step/step_file.h"
 #include "core/record/step_message.h"
+#include "core/step/step_orphan.h"
 #include "core/step/step_say.h"
 #include "core/step/step_sites.h"
 #include "core/base/vec.h"
@@ -37,7 +39,9 @@ struct recorder {
     bool wanted;                         /* a snapshot was asked for and is not written yet */
     bool fired;                          /* a hit was reported whose call is not written yet */
     uint64_t fired_until_ns;             /* when it is over and nobody asks; wall clock */
+    pid_t parent;
     bool stopping, failed, progressed;
+    bool orphaned; /* mtui is gone: nobody asks for anything or takes the files any more */
     uint64_t unsaid; /* hits that were not reported */
     unsigned dumps;
     struct err failure;
@@ -121,11 +125,9 @@ static void trim_done(struct recorder *r)
     r->done.len -= first;
 }
 
-static void anchor(struct recorder *r, uint64_t clock, pid_t tid, const char *what, uint64_t wall_ns)
+static struct step_anchor anchor(const struct recorder *r, uint64_t clock, pid_t tid, uint64_t wall_ns)
 {
-    if (r->anchors)
-        fprintf(r->anchors, "%" PRIu64 "\t%" PRIu64 "\t%d\t%s\t%" PRIu64 "\n", clock,
-                perf_clock_now_ns(r->clock), (int)tid, what, wall_ns);
+    return (struct step_anchor){clock, perf_clock_now_ns(r->clock), tid, wall_ns};
 }
 
 /* ---- what the tracer reports ---- */
@@ -161,7 +163,8 @@ static bool on_hit(void *arg, const struct step_hit *hit)
     if (m.verdict != TRIGGER_FIRE)
         return false;
     r->fired = true;
-    anchor(r, hit->clock, hit->tid, "begin", 0);
+    struct step_anchor a = anchor(r, hit->clock, hit->tid, 0);
+    step_anchors_begin(r->anchors, &a);
     return true;
 }
 
@@ -177,27 +180,28 @@ static void on_window(void *arg, const struct step_window *w)
         trim_done(r);
     uint64_t dropped;
     size_t kept;
-    char what[32];
+    bool abandoned = r->orphaned && w->end == STEP_END_STOPPED;
+    enum step_end end = abandoned ? STEP_END_ABANDONED : w->end;
+    struct step_anchor a = anchor(r, w->end_clock, w->tid, w->wall_ns);
     step_thread_packets(w->thread, &kept, &dropped);
     r->fired_until_ns = step_tracer_wall_ns() + UNASKED_NS;
-    snprintf(what, sizeof what, "end:%s", step_end_name(w->end));
-    anchor(r, w->end_clock, w->tid, w->end == STEP_END_RETURNED ? "end" : what, w->wall_ns);
+    step_anchors_end(r->anchors, &a, end);
     step_say_line(r->say, true, "stepped thread %d: %s instructions in %s, ended: %s", (int)w->tid,
                   fmt_count(count, step_thread_instructions(w->thread)),
-                  fmt_duration(time, w->wall_ns), step_end_name(w->end));
+                  fmt_duration(time, w->wall_ns), step_end_name(end));
     tell(r, &(struct step_message){.kind = STEP_MESSAGE_ENDED,
                                    .tid = w->tid,
                                    .instructions = step_thread_instructions(w->thread),
                                    .wall_ns = w->wall_ns,
-                                   .end = w->end,
+                                   .end = end,
                                    .cut = dropped > 0});
 }
 
 static void on_syscall(void *arg, pid_t tid, uint64_t number, uint64_t clock, uint64_t wall_ns)
 {
-    char what[32];
-    snprintf(what, sizeof what, "syscall:%" PRIu64, number);
-    anchor(arg, clock, tid, what, wall_ns);
+    struct recorder *r = arg;
+    struct step_anchor a = anchor(r, clock, tid, wall_ns);
+    step_anchors_syscall(r->anchors, &a, number);
 }
 
 static void on_message(void *arg, const char *sentence)
@@ -301,7 +305,7 @@ static void read_commands(struct recorder *r)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n <= 0) { /* mtui is gone */
-        r->stopping = true;
+        r->stopping = r->orphaned = true;
         return;
     }
     for (ssize_t i = 0; i < n; i++) {
@@ -321,6 +325,8 @@ static void read_signals(struct recorder *r)
     while (read(r->signal_fd, &info, sizeof info) == sizeof info)
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             r->stopping = true;
+    if (getppid() != r->parent) /* PR_SET_PDEATHSIG */
+        r->orphaned = true;
 }
 
 /* Set by the timer, whose signal also breaks off the wait for a step. */
@@ -378,7 +384,8 @@ static void record(struct recorder *r)
     }
 }
 
-/* The windows in progress end; what was asked for, or the one file, is written. */
+/* The windows in progress end; what was asked for, or the one file, is written. Without mtui that is
+ * everything there is. */
 static void finish(struct recorder *r)
 {
     struct err err;
@@ -386,26 +393,22 @@ static void finish(struct recorder *r)
     step_tracer_release(r->tracer);
     if (r->opt->one_file)
         write_file(r, r->opt->output);
-    else if (r->wanted && r->done.len)
+    else if ((r->wanted || r->orphaned) && r->done.len)
         write_snapshot(r);
+    if (r->orphaned)
+        step_orphan_keep(r->opt->output, r->dumps);
 }
 
 static int open_files(struct recorder *r, struct err *err)
 {
     const char *path = r->opt->anchors;
     perf_clock_new(&r->clock, NULL); /* without it the times of anchors are 0 */
-    if (!path)
-        return 0;
-    r->anchors = fopen(path, "wxe");
-    if (!r->anchors)
-        return err_errno(err, errno, "cannot write %s", path);
-    fputs("clock\tperf_ns\ttid\twhat\twall_ns\n", r->anchors);
-    return 0;
+    return path ? step_anchors_create(&r->anchors, path, err) : 0;
 }
 
 int step_recorder_run(const struct step_recorder_options *options, struct err *err)
 {
-    struct recorder r = {.opt = options, .signal_fd = -1, .say = step_say_new(options->say_fd)};
+    struct recorder r = {.opt = options, .signal_fd = -1, .say = step_say_new(options->say_fd), .parent = getppid()};
     struct step_tracer_callbacks cb = {.hit = on_hit,
                                        .window = on_window,
                                        .syscall = on_syscall,

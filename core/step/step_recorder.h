@@ -32,7 +32,7 @@ struct step_recorder_options {
     const char *sites;              /* file of sites (step_sites.h), with tracer.at_sites */
     struct trigger_conditions when; /* of every trigger */
     const char *output;             /* path of perf.data */
-    const char *anchors; /* file of (clock, perf_ns, tid, what, wall_ns) lines; NULL: none */
+    const char *anchors; /* path of step_anchors.h's file; NULL: none */
     bool one_file;       /* one file at the end instead of snapshots */
     int ctl_fd, ack_fd;  /* −1: none; ended by a signal or the target's end */
     int say_fd;          /* messages, a line each */

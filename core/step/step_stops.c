@@ -216,10 +216,10 @@ static void on_group_stop(struct step_tracer *t, struct tracee *e)
 
 /* ---- Threads and programs ---- */
 
-static void on_end(struct step_tracer *t, struct tracee *e)
+static void on_end(struct step_tracer *t, struct tracee *e, bool killed)
 {
     if (e->steps)
-        step_window_end_in_kernel(t, e, STEP_END_EXITED);
+        step_window_end_in_kernel(t, e, killed ? STEP_END_KILLED : STEP_END_EXITED);
     step_sideband_exit(t->sideband, e->tid, t->clock);
     step_tracer_drop(t, e);
 }
@@ -233,7 +233,7 @@ static void take_over(struct step_tracer *t, struct tracee *e)
     if (!caller || caller == e)
         return;
     if (caller->steps)
-        step_window_end_in_kernel(t, caller, STEP_END_EXITED);
+        step_window_end_in_kernel(t, caller, STEP_END_REPLACED);
     step_sideband_exit(t->sideband, caller->tid, t->clock);
     step_tracer_drop(t, caller);
 }
@@ -294,7 +294,7 @@ void step_stops_handle(struct step_tracer *t, pid_t tid, int status)
     uint64_t data;
     switch (tracee_stop(e, status, &data)) {
     case STOP_ENDED:
-        on_end(t, e);
+        on_end(t, e, WIFSIGNALED(status));
         break;
     case STOP_SYSCALL:
         on_syscall(t, e);

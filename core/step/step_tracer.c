@@ -209,9 +209,9 @@ void step_tracer_end_windows(struct step_tracer *t, bool all)
         if (!all && !spent)
             continue;
         if (e->in_syscall || e->restarting)
-            step_window_end_in_kernel(t, e, all ? STEP_END_STOPPED : STEP_END_BUDGET);
-        else
-            e->end_asked = true;
+            step_window_end_in_kernel(t, e, all ? STEP_END_STOPPED : STEP_END_TIME);
+        else if (all)
+            e->end_asked = true; /* one whose time is spent ends by itself */
     }
 }
 

@@ -147,13 +147,21 @@ static bool call_left(const struct tracee *e, uint64_t sp)
            sp < e->stack_end && (e->main_stack || sp - e->entry_sp < OTHER_STACK);
 }
 
+/* Of a call that has been left: by its own return, which leaves the stack pointer right above its slot. */
+static bool returned(const struct tracee *e, uint64_t sp)
+{
+    return e->insn.kind == STEP_RETURN && (e->inside || sp == e->entry_sp + sizeof(uint64_t));
+}
+
 bool step_window_over(const struct step_tracer *t, const struct tracee *e, uint64_t sp,
                       enum step_end *end)
 {
     uint64_t done = step_thread_instructions(e->steps);
     if (call_left(e, sp))
-        *end = STEP_END_RETURNED;
-    else if (!t->enabled || e->end_asked || step_thread_status(e->steps, NULL) < 0)
+        *end = returned(e, sp) ? STEP_END_RETURNED : STEP_END_LEFT;
+    else if (step_thread_status(e->steps, NULL) < 0)
+        *end = STEP_END_FAILED;
+    else if (!t->enabled || e->end_asked)
         *end = STEP_END_STOPPED;
     else if (t->opt.budget && done >= t->opt.budget)
         *end = STEP_END_BUDGET;
@@ -161,7 +169,7 @@ bool step_window_over(const struct step_tracer *t, const struct tracee *e, uint6
         *end = STEP_END_STARVED;
     else if (t->opt.budget_wall_ns && done % 64 == 0 &&
              step_tracer_wall_ns() - e->start_ns > t->opt.budget_wall_ns)
-        *end = STEP_END_BUDGET;
+        *end = STEP_END_TIME;
     else
         return false;
     return true;

@@ -1,8 +1,11 @@
-/* The hits of triggers (hits.tsv of a snapshot directory) as marks. */
+/* The hits of triggers and the ends of windows as marks. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/base/alloc.h"
 #include "core/base/fmt.h"
+#include "core/step/step_anchors.h"
 #include "decode/open/open_marks.h"
 
 #define SLACK_NS 1000000000u /* a hit this far outside of the samples still belongs to them */
@@ -70,4 +73,28 @@ void open_marks(struct open_context *c, const struct snapshot_dir *dir, const un
     if (bad)
         open_note(c, "%s lines of hits.tsv are damaged", fmt_count(text, bad));
     snapshot_dir_free_hits(hits, n);
+}
+
+void open_window_marks(struct open_context *c, const struct snapshot_dir *dir, uint64_t first_ns,
+                       uint64_t last_ns, struct trace_builder *b)
+{
+    struct step_anchor_window *windows = NULL;
+    size_t n = 0;
+    char detail[200], took[FMT_MAX];
+    struct err err = {0};
+    char *path = xasprintf("%s/" STEP_ANCHORS_FILE, snapshot_dir_path(dir));
+    if (step_anchors_read(path, &windows, &n, &err) < 0)
+        open_note(c, "why windows ended is not known: %s", err.text);
+    for (size_t i = 0; i < n; i++) {
+        const struct step_anchor_window *w = &windows[i];
+        /* The clock stands still between two windows: one begins where another has ended. */
+        if (w->end_clock <= first_ns || w->end_clock > last_ns || w->start_clock >= last_ns)
+            continue;
+        snprintf(detail, sizeof detail, "window over after %s: %s", fmt_duration(took, w->wall_ns),
+                 step_end_text(w->why));
+        struct mark m = {w->end_clock, w->tid, MARK_NOTE, detail};
+        trace_builder_mark(b, &m);
+    }
+    free(windows);
+    free(path);
 }

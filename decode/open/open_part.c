@@ -69,6 +69,8 @@ int open_finish_trace(struct open_context *c, struct trace_builder *b,
         uint64_t first = a->first_ns, last = a->last_ns;
         trace_builder_times(b, &first, &last);
         open_marks(c, c->found->dir, c->found->snapshots, c->found->nsnapshots, first, last, b);
+        if (c->instructions)
+            open_window_marks(c, c->found->dir, first, last, b);
     }
     trace_builder_set_info(b, &info);
     return trace_builder_finish(b, out, err);

@@ -68,6 +68,10 @@ static void decode_cell(const struct record *r, const struct session_snapshot *s
             snprintf(cell->text + len, sizeof cell->text - len, "  %s gap%s",
                      fmt_count(gaps, d.gaps), d.gaps == 1 ? "" : "s");
         }
+        if (snap->window_end) {
+            size_t len = strlen(cell->text);
+            snprintf(cell->text + len, sizeof cell->text - len, "  ended: %s", snap->window_end);
+        }
         break;
     case DECODE_FAILED:
         snprintf(cell->text, sizeof cell->text, "! %s", d.sentence);
