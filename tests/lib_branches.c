@@ -177,6 +177,15 @@ void branches_keep(struct branches *b, pid_t tid)
     b->len = n;
 }
 
+void branches_drop_blank_errors(struct branches *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->len; i++)
+        if (b->data[i].time_ns || b->data[i].from || strcmp(b->data[i].kind, "error") != 0)
+            b->data[n++] = b->data[i];
+    b->len = n;
+}
+
 static bool same(const struct branch *a, const struct branch *b)
 {
     return a->tid == b->tid && a->from == b->from && a->to == b->to && strcmp(a->kind, b->kind) == 0;

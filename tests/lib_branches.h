@@ -32,6 +32,8 @@ void branches_free(struct branches *b);
 
 /* Only those of one thread, in place. */
 void branches_keep(struct branches *b, pid_t tid);
+/* Without errors that have neither a place nor a time, in place. */
+void branches_drop_blank_errors(struct branches *b);
 
 /* Same threads, kinds, addresses, order; the sentence says what is compared. */
 void branches_equal(const char *what, const struct branches *a, const struct branches *b);

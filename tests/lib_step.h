@@ -78,6 +78,8 @@ struct step_encoding {
     bool per_cpu;          /* buffers of two CPUs, between which the thread moves at its begins; behind it
                               another thread, tid + 1, with the same flow once more */
     size_t chunk;          /* bytes an AUXTRACE record; 0: one for each thread */
+    size_t ring;           /* of so many bytes, of which snapshots are taken; 0: none */
+    unsigned fill;         /* percent of the ring that is written between two snapshots: below 100 they overlap */
     size_t cut_head;       /* bytes of the stream that are missing at its beginning */
     unsigned overflow_every; /* an overflow at each nth conditional branch; 0: none */
     unsigned repeat;       /* the flow so many times one after the other; 0: once */

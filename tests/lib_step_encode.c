@@ -27,6 +27,10 @@ const struct step_encoding step_encodings[] = {
                                     .ret_compression = true}, .per_cpu = true},
     {.name = "chunked", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
                                     .ret_compression = true}, .chunk = 1000},
+    {.name = "snapshots", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                      .ret_compression = true, .psb_period = 256}, .ring = 2048, .fill = 40},
+    {.name = "late-snapshots", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
+                                           .ret_compression = true, .psb_period = 256}, .ring = 2048, .fill = 140},
     {.name = "cut-head", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
                                      .ret_compression = true, .psb_period = 256}, .cut_head = 400},
     {.name = "overflow", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true,
@@ -205,6 +209,25 @@ static void write_stream(struct perf_writer *w, struct perf_writer_id id, uint32
     }
 }
 
+/* What perf writes when it is told to take snapshots of a ring (intel_pt_find_snapshot(), auxtrace_mmap__read()
+ * of Linux): once the ring has wrapped, all of it from the oldest byte on, which may lie inside a packet; places
+ * count from the ring's beginning. Every third snapshot comes sooner than the others. */
+static void write_snapshots(struct perf_writer *w, struct perf_writer_id id, uint32_t idx, const struct stream *s,
+                            const struct step_encoding *e)
+{
+    size_t ring = e->ring, step = ring * e->fill / 100, last = 0;
+    unsigned n = 0;
+    for (size_t i = 0; i < s->ends.len; i++) {
+        size_t head = s->ends.data[i], len = head < ring ? head : ring;
+        if (i + 1 < s->ends.len && head - last < (n % 3 == 2 ? step / 2 : step))
+            continue;
+        perf_writer_auxtrace(w, id, idx, (head - len) % ring, s->bytes.data + head - len, len);
+        id.time_ns++;
+        last = head;
+        n++;
+    }
+}
+
 static void write_threads(const struct step_rec *r, const struct step_encoding *e, struct perf_writer *w,
                           struct perf_writer_id id)
 {
@@ -222,7 +245,10 @@ static void write_threads(const struct step_rec *r, const struct step_encoding *
         id.tid = s->tid;
         id.cpu = -1;
         perf_writer_itrace_start(w, id);
-        write_stream(w, id, (uint32_t)i, s, e->chunk);
+        if (e->ring)
+            write_snapshots(w, id, (uint32_t)i, s, e);
+        else
+            write_stream(w, id, (uint32_t)i, s, e->chunk);
         free_stream(s);
     }
     vec_free(&streams);

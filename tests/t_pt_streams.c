@@ -21,16 +21,16 @@
 
 /* ---- parts put together ---- */
 
-/* One AUXTRACE record: bytes [offset, offset + len) of a queue whose byte i is i & 0xff, plus a salt. */
+/* One AUXTRACE record of a queue: bytes [from, from + len) of what it wrote in all; its place is that modulo the
+ * ring, if there is one. pad: zeros behind it that belong to no packet. */
 struct part {
     pid_t tid;
     int cpu;
-    uint64_t offset, len;
-    uint8_t salt;
+    uint64_t from, len, pad;
 };
 
 struct builder {
-    uint8_t bytes[8192];
+    uint8_t bytes[16384];
     size_t len;
 };
 
@@ -41,31 +41,70 @@ static void put(struct builder *b, const void *bytes, size_t len)
     b->len += len;
 }
 
-static struct builder pipe_of(const struct part *parts, size_t n)
+/* Each 64 bytes a PSB, a TSC that counts them, PSBEND, and outcomes. */
+static uint8_t byte_at(uint64_t i)
+{
+    uint64_t n = i / 64, k = i % 64;
+    if (k < 16)
+        return k % 2 ? 0x82 : 0x02;
+    if (k < 24)
+        return k == 16 ? 0x19 : (uint8_t)(n >> 8 * (k - 17));
+    if (k < 26)
+        return k == 24 ? 0x02 : 0x23;
+    return (uint8_t)(2 * k + 4);
+}
+
+static void put_info(struct builder *b)
+{
+    struct {
+        struct perf_event_header h;
+        uint32_t type, reserved;
+        uint64_t priv[9];
+    } r = {{70, 0, sizeof r}, 1, 0, {[8] = 1}}; /* snapshot mode */
+    put(b, &r, sizeof r);
+}
+
+static struct builder pipe_of(const struct part *parts, size_t n, uint64_t ring)
 {
     struct builder b = {.len = 0};
     uint64_t sixteen = 16;
     put(&b, "PERFILE2", 8);
     put(&b, &sixteen, 8);
+    if (ring)
+        put_info(&b);
     for (size_t i = 0; i < n; i++) {
+        const struct part *p = &parts[i];
         struct {
             struct perf_event_header h;
             uint64_t size, offset, reference;
             uint32_t idx, tid, cpu, reserved;
-        } r = {{71, 0, sizeof r}, parts[i].len, parts[i].offset, 1, 0, (uint32_t)parts[i].tid, (uint32_t)parts[i].cpu, 0};
+        } r = {{71, 0, sizeof r}, p->len + p->pad, ring ? p->from % ring : p->from, 1, 0, (uint32_t)p->tid,
+               (uint32_t)p->cpu, 0};
         put(&b, &r, sizeof r);
-        for (uint64_t k = 0; k < parts[i].len; k++) {
-            uint8_t byte = (uint8_t)(parts[i].offset + k + parts[i].salt);
+        for (uint64_t k = 0; k < p->len + p->pad; k++) {
+            uint8_t byte = k < p->len ? byte_at(p->from + k) : 0;
             put(&b, &byte, 1);
         }
     }
     return b;
 }
 
-/* "tid/cpu:from-to" of each stream in order, the salt behind a plus; and what was there twice. */
-static void expect(const struct part *parts, size_t n, const char *want, uint64_t want_twice)
+/* Where in the queue a stream's bytes are, from the TSC behind its first PSB. */
+static uint64_t first_of(const struct pt_stream *st)
 {
-    struct builder b = pipe_of(parts, n);
+    uint64_t psb = 0, n = 0;
+    while (psb + 24 <= st->len && (st->data[psb] != 2 || st->data[psb + 15] != 0x82 || st->data[psb + 16] != 0x19))
+        psb++;
+    if (psb + 24 > st->len)
+        return 0;
+    memcpy(&n, st->data + psb + 17, 7);
+    return n * 64 - psb;
+}
+
+/* "tid/cpu:from+len" of each stream in order; and what was there twice, or was padding. */
+static void expect(const struct part *parts, size_t n, uint64_t ring, const char *want, uint64_t want_twice)
+{
+    struct builder b = pipe_of(parts, n, ring);
     struct perf_file *f;
     struct perf_record rec;
     struct err err = {0};
@@ -84,15 +123,17 @@ static void expect(const struct part *parts, size_t n, const char *want, uint64_
     got[0] = '\0';
     for (size_t i = 0; i < pt_streams_count(s); i++) {
         const struct pt_stream *st = pt_streams_at(s, i);
-        for (size_t k = 1; k < st->len; k++) /* nothing is missing or doubled inside */
-            assert_int_equal(st->data[k], (uint8_t)(st->data[k - 1] + 1));
+        uint64_t from = first_of(st);
+        for (size_t k = 0; k < st->len; k++) /* nothing is missing or doubled inside */
+            if (st->data[k] != byte_at(from + k))
+                fail_msg("%s: byte %zu of stream %zu", want, k, i);
         at += (size_t)snprintf(got + at, sizeof got - at, "%s%d/%d:%u+%zu", i ? " " : "", (int)st->tid, st->cpu,
-                               st->len ? st->data[0] : 0, st->len);
+                               (unsigned)from, st->len);
         sum += st->len;
     }
     assert_string_equal(got, want);
     for (size_t i = 0; i < n; i++)
-        all += parts[i].len;
+        all += parts[i].len + parts[i].pad;
     assert_int_equal(pt_streams_bytes(s, &twice), all);
     assert_int_equal(twice, want_twice);
     assert_int_equal(sum + twice, all);
@@ -101,42 +142,48 @@ static void expect(const struct part *parts, size_t n, const char *want, uint64_
     fclose(file);
 }
 
-#define EXPECT(want, twice, ...)                                                                   \
+#define EXPECT(ring, want, twice, ...)                                                             \
     do {                                                                                           \
         static const struct part parts[] = {__VA_ARGS__};                                          \
-        expect(parts, sizeof parts / sizeof *parts, want, twice);                                  \
+        expect(parts, sizeof parts / sizeof *parts, ring, want, twice);                            \
     } while (0)
 
 static void parts_of_queues(void **state)
 {
     (void)state;
-    EXPECT("7/-1:0+24", 0, {7, -1, 0, 8, 0}, {7, -1, 8, 16, 0});
+    EXPECT(0, "7/-1:0+96", 0, {7, -1, 0, 32, 0}, {7, -1, 32, 64, 0});
     /* queues do not mix, and stand in the order of the file */
-    EXPECT("9/-1:0+16 7/-1:0+24 -1/3:0+8", 0, {9, -1, 0, 8, 0}, {7, -1, 0, 16, 0}, {-1, 3, 0, 8, 0}, {9, -1, 8, 8, 0},
-           {7, -1, 16, 8, 0});
-    EXPECT("7/-1:0+0", 0, {7, -1, 0, 0, 0});
+    EXPECT(0, "9/-1:0+64 7/-1:0+96 -1/3:0+32", 0, {9, -1, 0, 32, 0}, {7, -1, 0, 64, 0}, {-1, 3, 0, 32, 0},
+           {9, -1, 32, 32, 0}, {7, -1, 64, 32, 0});
+    EXPECT(0, "7/-1:0+0", 0, {7, -1, 0, 0, 0});
+    /* perf pads each, and the next goes on where the bytes end */
+    EXPECT(0, "7/-1:0+133", 4, {7, -1, 0, 61, 3}, {7, -1, 61, 71, 1}, {7, -1, 132, 1, 0});
 }
 
-/* Snapshots of a ring of 32 bytes: what the one before had is not told again; where the ring has gone round
- * in between, something is missing, and a stream of its own begins. */
+/* Snapshots of a ring: what the one before had is not told again; where the ring has gone round in between,
+ * something is missing, and a stream of its own begins, whatever the places are. */
 static void snapshots_of_a_ring(void **state)
 {
     (void)state;
-    EXPECT("7/-1:0+48", 16, {7, -1, 0, 32, 0}, {7, -1, 16, 32, 0});
-    EXPECT("7/-1:0+64", 40, {7, -1, 0, 32, 0}, {7, -1, 8, 32, 0}, {7, -1, 24, 40, 0});
-    EXPECT("7/-1:0+32 7/-1:100+32", 0, {7, -1, 0, 32, 0}, {7, -1, 100, 32, 0});
-    EXPECT("7/-1:0+32", 24, {7, -1, 0, 32, 0}, {7, -1, 8, 24, 0});          /* nothing new */
-    EXPECT("7/-1:0+48 7/-1:100+40", 40, {7, -1, 0, 32, 0}, {7, -1, 16, 32, 0}, {7, -1, 100, 32, 0},
-           {7, -1, 108, 32, 0});
+    EXPECT(256, "7/-1:0+484", 284, {7, -1, 0, 256, 0}, {7, -1, 60, 256, 0}, {7, -1, 228, 256, 0});
+    EXPECT(256, "7/-1:0+256", 256, {7, -1, 0, 256, 0}, {7, -1, 0, 256, 0});                 /* nothing new */
+    EXPECT(256, "7/-1:10+366", 186, {7, -1, 10, 256, 0}, {7, -1, 80, 256, 0}, {7, -1, 336, 40, 0}); /* went on */
+    EXPECT(256, "7/-1:0+256 7/-1:300+256", 0, {7, -1, 0, 256, 0}, {7, -1, 300, 256, 0});    /* 44 in the ring */
+    EXPECT(256, "7/-1:0+256 7/-1:513+256", 0, {7, -1, 0, 256, 0}, {7, -1, 513, 256, 0});
+    EXPECT(256, "7/-1:0+256 7/-1:600+320", 192, {7, -1, 0, 256, 0}, {7, -1, 600, 256, 0}, {7, -1, 664, 256, 0});
+    /* a ring not full yet is padded; its bytes come again once it is */
+    EXPECT(256, "7/-1:0+300", 105, {7, -1, 0, 141, 3}, {7, -1, 141, 4, 4}, {7, -1, 47, 253, 0});
+    /* the ring's last bytes are a PSB alone, which is like every other */
+    EXPECT(256, "7/-1:80+256 7/-1:380+256", 0, {7, -1, 80, 256, 0}, {7, -1, 380, 256, 0});
 }
 
-/* Offsets that begin again (another session of perf), or make no sense. */
+/* Places that begin again (another session of perf), go back, or make no sense. */
 static void offsets_of_all_kinds(void **state)
 {
     (void)state;
-    EXPECT("7/-1:0+32 7/-1:5+32", 0, {7, -1, 0, 32, 0}, {7, -1, 0, 32, 5});
-    EXPECT("7/-1:64+32 7/-1:0+32", 0, {7, -1, 64, 32, 0}, {7, -1, 0, 32, 0});
-    EXPECT("7/-1:248+16 7/-1:0+8", 0, {7, -1, UINT64_MAX - 7, 16, 0}, {7, -1, 0, 8, 0});
+    EXPECT(0, "7/-1:0+64 7/-1:0+64", 0, {7, -1, 0, 64, 0}, {7, -1, 0, 64, 0});
+    EXPECT(0, "7/-1:128+64 7/-1:0+32", 0, {7, -1, 128, 64, 0}, {7, -1, 0, 32, 0});
+    EXPECT(0, "7/-1:0+0 7/-1:0+32", 0, {7, -1, UINT64_MAX - 7, 0, 0}, {7, -1, 0, 32, 0});
 }
 
 /* ---- what the kernel says, and clocks ---- */

@@ -5,8 +5,11 @@
 
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
+#include "decode/pt/pt_packet.h"
 
 #define AUXTRACE_INTEL_PT 1
+#define BLOCK             4096 /* bytes compared at once */
+#define PARTS_BACK        64   /* that a snapshot is looked for in */
 
 /* Places in AUXTRACE_INFO's priv[] (arch/x86/util/intel-pt.c, intel_pt_info_fill). */
 enum { INFO_PMU_TYPE, INFO_TIME_SHIFT, INFO_TIME_MULT, INFO_TIME_ZERO, INFO_CAP_TIME_ZERO, INFO_TSC_BIT,
@@ -17,7 +20,7 @@ struct part {
     pid_t tid;
     int cpu;
     uint32_t idx;
-    uint64_t offset, order;
+    uint64_t offset, end, order; /* end: place behind its last byte */
     const uint8_t *data;
     size_t len;
 };
@@ -75,6 +78,7 @@ int pt_streams_add(struct pt_streams *s, const struct perf_file *f, const struct
                      .cpu = rec->u.auxtrace.cpu,
                      .idx = rec->u.auxtrace.idx,
                      .offset = rec->u.auxtrace.offset,
+                     .end = rec->u.auxtrace.offset + (data ? len : 0),
                      .order = s->parts.len,
                      .data = data,
                      .len = data ? len : 0};
@@ -136,26 +140,109 @@ static int by_order(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
+/* Whether the bytes of parts [from, to), less `pad` at their end, end with these. Each block that is equal
+ * counts: with bytes made for it the search would take for ever. */
+static bool ends_with(const struct pt_streams *s, size_t from, size_t to, size_t pad, const uint8_t *bytes,
+                      size_t n, size_t *budget)
+{
+    while (n > 0 && to-- > from) {
+        const struct part *p = &s->parts.data[to];
+        size_t len = p->len - (pad < p->len ? pad : p->len);
+        pad = 0;
+        while (n > 0 && len > 0) {
+            size_t k = n < len ? n : len;
+            k = k < BLOCK ? k : BLOCK;
+            if (*budget < k || memcmp(p->data + len - k, bytes + n - k, k) != 0)
+                return false;
+            *budget -= k;
+            len -= k;
+            n -= k;
+        }
+    }
+    return n == 0;
+}
+
+/* The bytes of the PSB+ at psb, with the time in it; SIZE_MAX: it is not whole. */
+static size_t psb_plus_bytes(const uint8_t *psb, const uint8_t *end)
+{
+    struct packet p;
+    int n;
+    for (const uint8_t *at = psb; (n = pt_packet_read(at, end, &p)) > 0; at += n)
+        if (p.kind == PT_PSBEND)
+            return (size_t)(at + n - psb);
+    return SIZE_MAX;
+}
+
+/* How many bytes from psb on the parts [from, i), less pad at their end, end with; 0: none. Every PSB is like
+ * every other: what follows up to its end must be the same at least. */
+static size_t told_before(const struct pt_streams *s, size_t from, size_t i, size_t pad, const uint8_t *psb,
+                          size_t len, size_t *budget)
+{
+    size_t least = psb_plus_bytes(psb, psb + len);
+    size_t first = i, behind = 0, most = len + pad; /* bytes at the end that can be the same */
+    while (first > from && behind < most && i - first < PARTS_BACK)
+        behind += s->parts.data[--first].len;
+    for (size_t k = first; k < i; k++) {
+        const struct part *p = &s->parts.data[k];
+        const uint8_t *end = p->data + p->len;
+        const uint8_t *at = p->data + (behind > most ? behind - most : 0);
+        for (; (at = pt_packet_find_psb(at, end)); at += PT_PSB_BYTES) {
+            size_t n = behind - (size_t)(at - p->data);
+            if (n >= pad && n - pad >= least && ends_with(s, from, i, pad, psb, n - pad, budget))
+                return n - pad;
+        }
+        behind -= p->len;
+    }
+    return 0;
+}
+
+/* A snapshot of a ring tells again what the one before had of it, when the writer has not gone round in
+ * between. Places do not say whether it has: in snapshots they are places in the ring. What does is the bytes
+ * from the first PSB on, with its time; as in intel_pt_find_overlap() of perf, up to seven bytes of padding
+ * apart. */
+static bool overlaps(struct pt_streams *s, size_t from, size_t i)
+{
+    struct part *p = &s->parts.data[i], *older = p - 1;
+    const uint8_t *psb = p->len ? pt_packet_find_psb(p->data, p->data + p->len) : NULL;
+    if (!psb)
+        return false;
+    size_t front = (size_t)(psb - p->data), same = 0, budget = 8 * p->len;
+    for (size_t pad = 0; pad < 8 && !same; pad++) {
+        if (pad > older->len || (pad && older->data[older->len - pad] != 0))
+            break;
+        same = told_before(s, from, i, pad, psb, p->len - front, &budget);
+        if (same) {
+            older->len -= pad;
+            s->overlapping += pad;
+        }
+    }
+    if (!same)
+        return false;
+    p->data += front + same;
+    p->len -= front + same;
+    s->overlapping += front + same;
+    return true;
+}
+
 /* Whether part i goes on from those before it, [from, i), which make one stream so far; what both have is
- * cut from the older ones. They may overlap as snapshots of a ring do, and by less than 8 bytes: perf pads
- * each part, and the place of the next one does not count the padding. */
+ * cut. perf pads each part to 8 bytes, and the place of the next one does not count the padding. */
 static bool goes_on(struct pt_streams *s, size_t from, size_t i)
 {
     struct part *p = &s->parts.data[i], *older = p - 1;
-    uint64_t end = older->offset + older->len;
-    if (!same_queue(older, p) || p->offset <= s->parts.data[from].offset || p->offset > end)
+    uint64_t end = older->end;
+    if (!same_queue(older, p))
         return false;
-    if (p->offset + p->len <= end) { /* nothing new */
-        s->overlapping += p->len;
-        p->offset = end;
-        p->len = 0;
-        return true;
+    if (s->info[INFO_SNAPSHOT_MODE]) {
+        if (overlaps(s, from, i))
+            return true;
+        /* All of the ring, and then less than it from the same place on. */
+        if (p->offset == older->offset && p->end < end)
+            return true;
     }
+    if (p->offset > end || end - p->offset >= 8 || end - p->offset > older->len)
+        return false;
+    older->len -= end - p->offset;
     s->overlapping += end - p->offset;
-    for (; older->offset >= p->offset; older--)
-        older->len = 0;
-    if (older->offset + older->len > p->offset)
-        older->len = (size_t)(p->offset - older->offset);
     return true;
 }
 

@@ -1,9 +1,9 @@
 /* The trace data of a perf.data as streams: what belongs together, in order, without overlaps.
  *
- * A queue is a thread or a CPU (AUXTRACE records say which). Its records follow one another by their
- * offset: the next one may go on where the last ended, overlap it (snapshots of a ring), or stand for
- * itself (another snapshot); see tools/perf/util/auxtrace.c of Linux. Parts that go on become one
- * stream. */
+ * A queue is a thread or a CPU (AUXTRACE records say which). The next record of it may go on where the last
+ * one ended (by its offset), tell the last one's bytes again (snapshots of a ring, taken faster than it fills:
+ * found by the bytes, for there an offset is a place in the ring), or stand for itself (another snapshot); see
+ * tools/perf/util/auxtrace.c and intel_pt_find_overlap() of Linux. Parts that go on become one stream. */
 #ifndef MTUI_DECODE_PT_STREAMS_H
 #define MTUI_DECODE_PT_STREAMS_H
 
