@@ -25,6 +25,7 @@
 #include <stdio.h>
 
 #include "decode/sample/sample_log.h"
+#include "decode/trace/stats.h"
 #include "decode/trace/trace.h"
 
 enum export_format {
@@ -49,6 +50,7 @@ struct export_options {
     struct export_time from, to;
     bool gzip;
     unsigned workers; /* for `functions`; 0 and 1: none of its own */
+    const struct stats *statistics; /* for `functions` of all threads and times; NULL: made from the spans */
 };
 
 /* MTUI_E_INVAL with the list of names. */

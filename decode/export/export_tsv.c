@@ -46,12 +46,13 @@ int export_functions(const struct export_job *j, struct err *err)
                               .to_ns = j->to_ns,
                               .thread = j->thread,
                               .workers = j->options->workers};
-    struct stats *s = NULL;
+    struct stats *made = NULL;
+    const struct stats *s = j->options->statistics;
     size_t n = 0;
-    int rc = stats_new(&s, j->trace, &o, err);
+    int rc = s ? 0 : stats_new(&made, j->trace, &o, err);
     if (rc < 0)
         return rc;
-    const struct function_stats *f = stats_functions(s, &n);
+    const struct function_stats *f = stats_functions(s ? s : made, &n);
     export_out_str(j->out, "calls\ttotal_ns\tself_ns\tmin_ns\tp50_ns\tp99_ns\tmax_ns\tfunction\t"
                            "module\n");
     for (size_t i = 0; i < n; i++) {
@@ -64,7 +65,7 @@ int export_functions(const struct export_job *j, struct err *err)
         number(j->out, f[i].max_ns);
         name_and_module(j, f[i].fn);
     }
-    stats_free(s);
+    stats_free(made);
     return 0;
 }
 

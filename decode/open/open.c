@@ -56,6 +56,8 @@ static int read_exact(struct open_context *c, struct perf_file *f, struct err *e
 {
     if (!c->exact)
         c->exact = trace_builder_new(c->functions);
+    if (!c->flow && c->options->statistics)
+        c->flow = stats_flow_new(c->exact);
     return open_pt(c, f, c->exact, err);
 }
 
@@ -300,7 +302,12 @@ static int build_trace(struct open_context *c, struct recording *r, struct err *
     if (rc == 0) {
         if (!exact && c->rest_bytes)
             open_not_decoded(c, b, 0, a.last_ns, a.last_ns, c->rest_bytes);
-        rc = open_finish_trace(c, b, &a, exact, &r->trace, err);
+        if (c->flow && stats_flow_end(c->flow) < 0)
+            rc = err_set(err, MTUI_E_NOMEM, "not enough memory for the statistics");
+        if (rc == 0)
+            rc = open_finish_trace(c, b, &a, exact, &r->trace, err);
+        if (rc == 0 && c->flow)
+            rc = stats_flow_finish(c->flow, r->trace, &r->statistics, err);
         note_account(c, &a);
         note_builder(c, b);
     }
@@ -337,8 +344,7 @@ static void hand_over(struct open_context *c, struct open_found *found, struct r
     found->snapshots = NULL;
 }
 
-int open_recording(struct recording **out, const char *path, const struct open_options *options,
-                   struct err *err)
+static int open_once(struct recording **out, const char *path, const struct open_options *options, struct err *err)
 {
     struct open_context c = {.options = options};
     struct open_found found = {0};
@@ -374,6 +380,7 @@ int open_recording(struct recording **out, const char *path, const struct open_o
     if (maps)
         maps_log_close(maps);
     open_found_free(&found);
+    stats_flow_free(c.flow);
     if (rc < 0) {
         recording_free(r);
         return rc;
@@ -382,12 +389,25 @@ int open_recording(struct recording **out, const char *path, const struct open_o
     return 0;
 }
 
+int open_recording(struct recording **out, const char *path, const struct open_options *options,
+                   struct err *err)
+{
+    struct open_options o = *options;
+    o.statistics &= strcmp(path, "-") != 0; /* it can be read once only */
+    int rc = open_once(out, path, &o, err);
+    if (rc != MTUI_E_NOTSUP || !o.statistics)
+        return rc;
+    o.statistics = false; /* what was lost lies within calls: they are needed all at once */
+    return open_once(out, path, &o, err);
+}
+
 void recording_free(struct recording *r)
 {
     if (!r)
         return;
     pyramid_free(r->pyramid);
     trace_free(r->trace);
+    stats_free(r->statistics);
     sample_log_free(r->samples);
     for (size_t i = 0; i < r->nmodules; i++) {
         free(r->modules[i].name);

@@ -18,6 +18,7 @@
 #include "decode/pt/pt_event.h"
 #include "decode/trace/pyramid.h"
 #include "decode/sample/sample_log.h"
+#include "decode/trace/stats.h"
 #include "decode/trace/trace.h"
 
 #define OPEN_LAST 0 /* the last numbered snapshot; snap-end when there is none */
@@ -55,6 +56,8 @@ struct open_options {
     const char *symfs;         /* NULL: files are where they were recorded */
     unsigned threads;          /* for what can be done in parallel; 0: as many as there are CPUs */
     int stdin_fd;              /* what "-" reads */
+    bool statistics;           /* only those of all threads and all of the time are wanted: where they can be made
+                                  while decoding they are, and the trace has no spans then */
     bool pyramid;              /* build the index that the timeline draws from */
     bool libipt;               /* Intel PT by libipt's decoder instead of mtui's own */
     open_branch_fn *branch;    /* hardware traces are listed branch by branch, no spans are made; NULL: spans.
@@ -85,6 +88,7 @@ struct recording {
     struct trace *trace;
     struct sample_log *samples; /* NULL for exact recordings */
     struct pyramid *pyramid;    /* NULL when not asked for */
+    struct stats *statistics;   /* NULL: the trace has its spans */
     struct open_module *modules;
     size_t nmodules;
     char **notes; /* sentences for the user, most important first; bytes from outside */

@@ -9,12 +9,14 @@
 #include "decode/perf/perf_file.h"
 #include "decode/image/symbolize.h"
 #include "decode/pt/pt_source.h"
+#include "decode/trace/stats_flow.h"
 
 struct open_context {
     const struct open_options *options;
     struct functions *functions; /* of the trace to be */
     struct sample_log *log;
     bool user_only;              /* of sampled stacks, the part in the kernel is left out */
+    struct stats_flow *flow;     /* counts what is in exact; NULL: it is kept for the trace */
     struct trace_builder *exact; /* what exact decoders have filled; NULL: there was nothing for them */
     const struct maps_log *maps; /* NULL: none */
     const struct open_found *found;

@@ -116,7 +116,11 @@ static int put_events(struct decoder *d, struct thread *t, const struct flow_eve
         }
         t->last_ns = events[i].time;
     }
-    return rc < 0 ? rc : pt_stack_events(t->stack, events + from, n - from);
+    if (rc == 0)
+        rc = pt_stack_events(t->stack, events + from, n - from);
+    if (rc == 0 && d->c->flow)
+        rc = stats_flow_take(d->c->flow, t->index, pt_stack_doubtful(t->stack));
+    return rc;
 }
 
 static int on_run(void *arg, const struct pt_run *run)
@@ -299,7 +303,7 @@ static int decode(struct decoder *d, struct err *err)
                            pt_streams_per_cpu(d->source.streams));
     if (rc < 0)
         rc = err_set(err, rc, "not enough memory for this trace");
-    if ((o.threads ? o.threads : cpus_online()) > 1)
+    if ((o.threads ? o.threads : cpus_online()) > 1 && !d->c->flow)
         trace_builder_ahead(d->b);
     d->runs = pt_runs_new(&d->source, on_run, d);
     if (rc == 0)

@@ -44,6 +44,10 @@ void pt_stack_set_sites(struct pt_stack *s, struct call_sites *sites);
 /* Events in order. Negative: memory is short. */
 int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t n);
 
+/* What was put into the builder before it stays as it is, whatever comes; NULL: all of it. Holds until the next
+ * event. */
+const struct trace_pause *pt_stack_doubtful(const struct pt_stack *s);
+
 /* Another program runs in the process (exec), or the recording jumps to another snapshot: nothing that
  * was open is open any more. */
 void pt_stack_reset(struct pt_stack *s);

@@ -59,6 +59,16 @@ void pt_stack_settle(struct pt_stack *s, const struct flow_event *next)
     pt_stack_wrap(s, e->time, e->fn);
 }
 
+const struct trace_pause *pt_stack_doubtful(const struct pt_stack *s)
+{
+    for (size_t i = 0; i < s->doubts.len; i++) {
+        const struct doubt *d = &s->doubts.data[i];
+        if (d->depth < s->open.len && s->open.data[d->depth].kind == FRAME_BEGUN)
+            return &d->pause;
+    }
+    return NULL;
+}
+
 /* Tracing ended because its frame was left for code that is not traced. */
 static bool code_left(uint8_t how)
 {

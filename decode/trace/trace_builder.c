@@ -21,14 +21,31 @@ struct trace_builder *trace_builder_new(struct functions *functions)
     return b;
 }
 
+static void free_chunk(struct span_chunk *c)
+{
+    if (c)
+        large_free(c, c->cap + 1, sizeof(struct span));
+}
+
+void trace_builder_drop(struct thread_builder *t, const struct span_chunk *until)
+{
+    while (t->first != until) {
+        struct span_chunk *c = t->first;
+        t->first = c->next;
+        free_chunk(t->spare);
+        t->spare = c;
+    }
+}
+
 static void free_spans(struct thread_builder *t)
 {
     while (t->first && !t->borrowed) {
         struct span_chunk *next = t->first->next;
-        large_free(t->first, t->first->cap + 1, sizeof(struct span));
+        free_chunk(t->first);
         t->first = next;
     }
-    t->first = t->last = NULL;
+    free_chunk(t->spare);
+    t->first = t->last = t->spare = NULL;
 }
 
 static void free_thread(struct thread_builder *t)
@@ -191,7 +208,12 @@ static __attribute__((noinline)) struct span_chunk *add_chunk(struct thread_buil
     if (cap > CHUNK_MOST)
         cap = CHUNK_MOST;
     bool fetched = ahead && cap == CHUNK_MOST && t->info.spans >= AHEAD_FROM;
-    struct span_chunk *c = fetched ? large_ahead_take(ahead) : large_alloc(cap + 1, sizeof(struct span));
+    struct span_chunk *c = t->spare;
+    t->spare = NULL;
+    if (c)
+        cap = c->cap;
+    else
+        c = fetched ? large_ahead_take(ahead) : large_alloc(cap + 1, sizeof(struct span));
     if (!c)
         return NULL;
     *c = (struct span_chunk){.cap = cap};
@@ -378,7 +400,7 @@ uint64_t trace_builder_spans(const struct trace_builder *b)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < b->threads.len; i++)
-        n += b->threads.data[i]->info.spans;
+        n += b->threads.data[i]->info.spans + b->threads.data[i]->gone;
     return n;
 }
 

@@ -1,4 +1,5 @@
-/* What a trace is made from: shared by trace_builder.c (adding) and trace_finish.c alone. */
+/* What a trace is made from: shared by trace_builder.c (adding) and those who take it from there, trace_finish.c
+ * and stats_flow.c. */
 #ifndef MTUI_DECODE_TRACE_BUILDER_PRIV_H
 #define MTUI_DECODE_TRACE_BUILDER_PRIV_H
 
@@ -22,6 +23,7 @@ struct frame {
  * frames found around it later lie above that, so its floor may be negative. */
 struct stretch {
     uint64_t spans; /* in it */
+    uint64_t gone;  /* of those, taken already */
     uint64_t first_ns;
     size_t rows;    /* that it takes */
     uint16_t floor; /* subtracted from the stored depths at the end, modulo 2^16 */
@@ -33,12 +35,15 @@ struct thread_builder {
     bool has_time;
     uint64_t now_ns, clamped, too_deep;
     struct span_chunk *first, *last;
+    struct span_chunk *spare; /* empty: the next one, where spans are taken (stats_flow.h) */
+    size_t taken;             /* of the first chunk */
     bool borrowed; /* the chunks are another builder's */
     VEC(struct frame) stack;
     VEC(struct stretch) stretches; /* all but the present one */
     VEC(fn_id) wraps;              /* frames found around others, in the order of finding */
     struct stretch now;
     size_t rows; /* that any of the stretches takes */
+    uint64_t gone; /* spans that were taken; info.spans is without them */
 };
 
 struct trace_builder {
@@ -57,5 +62,7 @@ struct trace_builder {
 
 /* Takes t, whose pid and tid no other one has. */
 void trace_builder_add_thread(struct trace_builder *b, struct thread_builder *t);
+/* Spans that nobody needs any more: the chunks before that one. */
+void trace_builder_drop(struct thread_builder *t, const struct span_chunk *until);
 
 #endif

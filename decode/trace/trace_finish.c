@@ -6,57 +6,7 @@
 #include "core/base/alloc.h"
 #include "core/base/large.h"
 #include "decode/trace/nesting.h"
-#include "decode/trace/trace_builder_priv.h"
-
-/* Spans that lie one behind the other in a chunk and belong to one stretch. */
-struct run {
-    const struct span *spans;
-    size_t n;
-    uint16_t floor;
-    bool begins; /* it is the first of its stretch */
-};
-
-/* The spans of a thread in the order of calls, run by run. */
-struct reader {
-    const struct thread_builder *t;
-    const struct span_chunk *chunk;
-    size_t at;      /* in the chunk */
-    size_t stretch; /* the next one */
-    uint64_t left;  /* of the present one */
-    uint16_t floor;
-};
-
-static struct reader reader_start(const struct thread_builder *t)
-{
-    return (struct reader){.t = t, .chunk = t->first};
-}
-
-/* False at the end. A run never goes over the end of a chunk. */
-static bool reader_next(struct reader *r, struct run *out)
-{
-    const struct thread_builder *t = r->t;
-    while (r->chunk && r->at == r->chunk->used) {
-        r->chunk = r->chunk->next;
-        r->at = 0;
-    }
-    if (!r->chunk)
-        return false;
-    *out = (struct run){.spans = r->chunk->spans + r->at};
-    while (!r->left) {
-        const struct stretch *st = r->stretch < t->stretches.len ? &t->stretches.data[r->stretch] : &t->now;
-        r->stretch++;
-        r->left = st->spans;
-        r->floor = st->floor;
-        out->begins = true;
-    }
-    out->n = r->chunk->used - r->at;
-    if (out->n > r->left)
-        out->n = (size_t)r->left;
-    out->floor = r->floor;
-    r->at += out->n;
-    r->left -= out->n;
-    return true;
-}
+#include "decode/trace/span_runs.h"
 
 /* Of a row: the place to fill next (while counting: the spans so far); up to which one there is memory. */
 struct cursor {
@@ -65,19 +15,11 @@ struct cursor {
 
 static void count_rows(const struct thread_builder *t, struct cursor *rows)
 {
-    struct reader r = reader_start(t);
-    struct run run;
-    while (reader_next(&r, &run))
+    struct span_runs r = span_runs_start(t, NULL);
+    struct span_run run;
+    while (span_runs_next(&r, &run))
         for (size_t i = 0; i < run.n; i++)
             rows[(uint16_t)(run.spans[i].depth - run.floor)].next++;
-}
-
-/* The next frame that is still open, as a span: they lie in the chunks in the order of the stack. */
-static const struct span *next_open(const struct thread_builder *t, size_t *at)
-{
-    while (*at < t->stack.len && !t->stack.data[*at].span)
-        ++*at;
-    return *at < t->stack.len ? t->stack.data[(*at)++].span : NULL;
 }
 
 /* What rows are made into. */
@@ -115,7 +57,7 @@ static void open_wraps(struct rows *r, const struct thread_builder *t, size_t n)
         nesting_enter(&r->nesting, d, t->wraps.data[r->wraps - 1 - d]);
 }
 
-static void put_run(struct rows *r, const struct run *run)
+static void put_run(struct rows *r, const struct span_run *run)
 {
     struct nesting nesting = r->nesting; /* what is written to below does not alias a local one */
     struct span *spans = r->spans;
@@ -136,7 +78,7 @@ static void put_run(struct rows *r, const struct run *run)
 }
 
 /* The spans of the run, ending at the open ones among them: those end at the thread's last time. */
-static void sort_run(struct rows *r, const struct thread_builder *t, struct run run, const struct span **open,
+static void sort_run(struct rows *r, const struct thread_builder *t, struct span_run run, const struct span **open,
                      size_t *open_at)
 {
     const struct span *end = run.spans + run.n;
@@ -147,7 +89,7 @@ static void sort_run(struct rows *r, const struct thread_builder *t, struct run 
         s->end_ns = t->now_ns;
         s->flags |= SPAN_INFERRED_END;
         run.spans = *open + 1;
-        *open = next_open(t, open_at);
+        *open = span_runs_open(t, open_at);
     }
     run.n = (size_t)(end - run.spans);
     put_run(r, &run);
@@ -185,11 +127,11 @@ static int sort_into_rows(struct thread_builder *t, size_t nfn, const atomic_boo
     }
     if (!t->borrowed)
         large_heir_init(&rows.memory, rows.spans, (size_t)t->info.spans, sizeof *rows.spans, depths);
-    struct reader r = reader_start(t);
-    struct run run;
+    struct span_runs r = span_runs_start(t, NULL);
+    struct span_run run;
     size_t open_at = 0;
-    const struct span *open = next_open(t, &open_at);
-    while (rc == 0 && reader_next(&r, &run)) {
+    const struct span *open = span_runs_open(t, &open_at);
+    while (rc == 0 && span_runs_next(&r, &run)) {
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             rc = MTUI_E_CANCEL;
         free_chunks(t, &rows.memory, r.chunk);
@@ -396,6 +338,7 @@ static struct thread_builder *fork_thread(const struct thread_builder *t, bool *
     memset(&k->stack, 0, sizeof k->stack);
     memset(&k->stretches, 0, sizeof k->stretches);
     memset(&k->wraps, 0, sizeof k->wraps);
+    k->spare = NULL;
     for (size_t i = 0; i < t->stack.len; i++)
         *no_memory |= !vec_try_push(&k->stack, t->stack.data[i]);
     for (size_t i = 0; i < t->stretches.len; i++)

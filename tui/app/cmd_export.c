@@ -44,11 +44,13 @@ int cmd_export(struct cli *c)
     }
     if (export_check_output(out, c->path, &err) < 0)
         return cmd_fail(&err);
+    open.statistics = !branches && options.format == EXPORT_FUNCTIONS && !c->tid && !c->range;
     rc = branches ? export_branches(&r, c->path, &open, out, &options, &err)
                   : open_recording(&r, c->path, &open, &err);
     if (rc < 0)
         return cmd_fail(&err);
     say_notes(r);
+    options.statistics = r->statistics;
     if (!branches)
         rc = export_to_path(out, r->trace, r->samples, &options, &err);
     recording_free(r);
