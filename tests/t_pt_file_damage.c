@@ -20,6 +20,7 @@
 #include "lib_program.h"
 #include "lib_run.h"
 #include "lib_step.h"
+#include "lib_statistics.h"
 
 /* Without a library: its symbols would have to be read each time. */
 static const struct step_program tiny = {
@@ -107,6 +108,8 @@ static struct outcome open_bytes(const struct scene *s, const char *bytes, size_
         out.spans += trace_thread(r->trace, t)->spans;
     out.gaps = n;
     out.opened = true;
+    if (threads == 1 && !libipt)
+        statistics_check(s->path, &o, r->trace);
     recording_free(r);
     return out;
 }

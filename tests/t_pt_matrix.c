@@ -24,6 +24,7 @@
 #include "lib_step.h"
 #include "lib_step_facts.h"
 #include "lib_step_programs.h"
+#include "lib_statistics.h"
 
 /* ---- what is compared ---- */
 
@@ -205,6 +206,7 @@ struct sums {
     unsigned crashes;
     uint64_t branches[3]; /* with perf, with libipt, with the truth */
     uint64_t times, frames, programs, pairs;
+    uint64_t counted; /* statistics while decoding, with two numbers of threads */
 };
 enum { PERF, LIBIPT, TRUTH };
 
@@ -294,6 +296,20 @@ static void against_frames(struct subject *s, const struct rule *rule, const cha
     recording_free(rec);
 }
 
+/* The functions, counted while decoding: the same as out of the spans. */
+static void against_whole_trace(struct subject *s, const char *path)
+{
+    for (unsigned threads = 1; threads <= 3; threads += 2) {
+        struct open_options o = {.threads = threads};
+        struct recording *rec;
+        struct err err;
+        if (open_recording(&rec, path, &o, &err) < 0)
+            fail_msg("%s", err.text);
+        s->sums->counted += statistics_check(path, &o, rec->trace);
+        recording_free(rec);
+    }
+}
+
 static void compare(struct subject *s, const struct step_encoding *e)
 {
     const struct rule *rule = rule_of(e->name);
@@ -312,6 +328,7 @@ static void compare(struct subject *s, const struct step_encoding *e)
     if (!rule->lossy && !e->per_cpu)
         against_frames(s, rule, path);
     branches_free(&ours);
+    against_whole_trace(s, path);
     unlink(path);
     s->sums->pairs++;
 }
@@ -341,6 +358,9 @@ static void branches_and_spans(void **state)
                   " with libipt, %" PRIu64 " with the truth, %" PRIu64 " times, %" PRIu64 " frames\n",
                   sums.programs, sums.pairs, sums.branches[PERF], sums.branches[LIBIPT], sums.branches[TRUTH],
                   sums.times, sums.frames);
+    print_message("Functions counted while decoding: %" PRIu64 " of %" PRIu64 ", equal to those of the spans\n",
+                  sums.counted, 2 * sums.pairs);
+    assert_true(sums.counted >= sums.pairs);
 }
 
 int main(void)

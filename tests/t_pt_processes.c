@@ -17,6 +17,7 @@
 #include "decode/open/open.h"
 #include "lib_packets.h"
 #include "lib_program.h"
+#include "lib_statistics.h"
 
 #define AT 0x7f0000000000u
 #define PARENT 7
@@ -81,6 +82,7 @@ static void expect(struct scene *s, const char *want)
         fail_msg("%s", err.text);
     if (trace_check(r->trace, &err) < 0)
         fail_msg("%s", err.text);
+    statistics_check(s->path, &o, r->trace);
     FILE *f = open_memstream(&got, &len);
     for (size_t t = 0; t < trace_thread_count(r->trace); t++) {
         const struct trace_thread *th = trace_thread(r->trace, t);

@@ -18,6 +18,7 @@
 #include "lib_rewrite.h"
 #include "lib_step.h"
 #include "lib_step_programs.h"
+#include "lib_statistics.h"
 
 /* ---- parts put together ---- */
 
@@ -219,6 +220,7 @@ static struct recording *open_it(const char *path)
         fail_msg("%s", err.text);
     if (trace_check(r->trace, &err) < 0)
         fail_msg("%s", err.text);
+    statistics_check(path, &o, r->trace);
     return r;
 }
 

@@ -20,6 +20,7 @@
 #include "lib_run.h"
 #include "lib_step.h"
 #include "lib_step_programs.h"
+#include "lib_statistics.h"
 
 struct bench {
     struct step_rec rec;
@@ -57,6 +58,8 @@ static char *spans(const char *path, int stdin_fd, char **notes)
     size_t len;
     if (open_recording(&r, path, &o, &err) < 0)
         fail_msg("%s", err.text);
+    if (strcmp(path, "-") != 0)
+        statistics_check(path, &o, r->trace);
     FILE *f = open_memstream(&out, &len);
     assert_int_equal(export_write(f, r->trace, NULL, &e, &err), 0);
     fclose(f);

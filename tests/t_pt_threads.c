@@ -18,6 +18,7 @@
 #include "lib_run.h"
 #include "lib_step.h"
 #include "lib_step_programs.h"
+#include "lib_statistics.h"
 
 static int record_signals(void **state)
 {
@@ -47,6 +48,7 @@ static char *export(const char *path, unsigned threads, enum export_format forma
         fail_msg("%s", err.text);
     if (trace_check(r->trace, &err) < 0)
         fail_msg("%s", err.text);
+    statistics_check(path, &o, r->trace);
     FILE *f = open_memstream(&out, &len);
     assert_int_equal(export_write(f, r->trace, NULL, &e, &err), 0);
     fclose(f);

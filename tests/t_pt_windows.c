@@ -18,6 +18,7 @@
 #include "lib_program.h"
 #include "lib_step.h"
 #include "lib_step_symbols.h"
+#include "lib_statistics.h"
 
 #define WINDOWS 12
 
@@ -135,6 +136,7 @@ static void windows_are_what_the_stack_pointers_say(void **state)
     if (open_recording(&rec, r.data, &o, &err) < 0 || trace_check(rec->trace, &err) < 0)
         fail_msg("%s", err.text);
     check_windows(rec->trace);
+    assert_true(statistics_check(r.data, &o, rec->trace));
     print_message("%zu windows, %zu of them with a handler, %zu called by two()\n", windows.len, interrupted, of_two);
     recording_free(rec);
     step_symbols_free(s);
