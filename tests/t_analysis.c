@@ -235,7 +235,7 @@ static void calls_of_a_function(void **state)
     assert_int_equal(r.m->cursor_tid, 1001);
     press(&r, "q");
     press(&r, "o"); /* that thread alone */
-    assert_true(see(&r, "1 of 1 calls"));
+    assert_true(see(&r, "1 of 1 call"));
     press(&r, "o");
     model_set_range(r.m, 400, 600);
     ui_draw(r.ui, r.s);
@@ -272,7 +272,7 @@ static void asked_from_everywhere(void **state)
     command(&r, "search k");
     press(&r, "L");
     assert_true(see(&r, "calls of k"));
-    assert_true(see(&r, "1 of 1 calls"));
+    assert_true(see(&r, "1 of 1 call"));
     command(&r, "timeline");
     assert_true(see(&r, "merged: all threads"));
     press(&r, "q");

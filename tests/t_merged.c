@@ -253,7 +253,7 @@ static void instructions_fit_80_columns(void **state)
                                 "+ 2000000 load /bin/x p\n- 12483112\n- 20483112\n"),
              NULL, GLYPHS_UNICODE, COLOR_256, 24, 80);
     act(&r, ACT_MERGED, NULL);
-    assert_true(golden_find(r.s, "total 20.5M insn (100.0 %)  self 10.0M (48.8 %)  1 calls  20.5M each"));
+    assert_true(golden_find(r.s, "total 20.5M insn (100.0 %)  self 10.0M (48.8 %)  1 call  20.5M each"));
     rig_close(&r);
 }
 
@@ -298,7 +298,7 @@ static void exported_as_folded(void **state)
     rig_open(&r, gentrace_parse(two_workers), NULL, GLYPHS_UNICODE, COLOR_256, 30, 100);
     act(&r, ACT_MERGED, "4714");
     act(&r, ACT_EXPORT, NULL);
-    assert_string_equal(r.m->want.prompt_initial, "folded snap-1-folded.folded");
+    assert_string_equal(r.m->want.prompt_initial, "folded snap-1.folded");
     snprintf(path, sizeof path, "%s/f", dir);
     snprintf(command, sizeof command, "folded %s", path);
     act(&r, ACT_EXPORT, command);

@@ -402,7 +402,7 @@ static void snapshots_and_hits(void **state)
         if (m[i].kind == MARK_TRIGGER && m[i].tid == 77) {
             assert_string_equal(m[i].detail, "spin, still running, 2.50 ms so far, arguments 0x5 0x6");
             seen |= 1;
-        } else if (m[i].kind == MARK_TRIGGER) {
+        } else if (m[i].kind == MARK_HIT) {
             assert_string_equal(m[i].detail, "spin, took 3.00 ms, counted only");
             seen |= 2;
         } else if (m[i].kind == MARK_SNAPSHOT) {

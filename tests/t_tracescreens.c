@@ -118,7 +118,7 @@ static void functions_table(void **state)
     assert_true(golden_find(r.s, "sort: CALLS"));
     act(&r, ACT_FILTER, "fib");
     assert_true(golden_find(r.s, "1 of 8 functions"));
-    assert_true(chosen_has(&r, "3   90.0 us   90.0 us"));
+    assert_true(chosen_has(&r, "3 90.0 us 90.0 us"));
     act(&r, ACT_FILTER, "self>=30us module=demo");
     assert_true(golden_find(r.s, "4 of 8 functions")); /* worker_main, handle_request, eval_block, fib */
     act(&r, ACT_FILTER, "self>=soon");

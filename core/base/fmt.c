@@ -146,6 +146,24 @@ int fmt_parse_duration(const char *s, uint64_t *ns, struct err *err)
                    "'%s' is no duration: write a number and ns, us, ms, s, m or h, such as 2ms", s);
 }
 
+int fmt_parse_count(const char *s, uint64_t *n, struct err *err)
+{
+    static const char units[] = "kMG";
+    double v = 0, scale = 1;
+    if (fmt_parse_u64(s, 0, UINT64_MAX, n, NULL) == 0)
+        return 0;
+    const char *unit = parse_decimal(s, &v);
+    const char *known = unit && *unit ? strchr(units, *unit) : NULL;
+    if (!known || unit[1])
+        return err_set(err, MTUI_E_INVAL, "'%s' is no count: write it as 1200, 12.4k or 3M", s);
+    for (const char *p = units; p <= known; p++)
+        scale *= 1000;
+    if (v * scale >= 9.2e18)
+        return err_set(err, MTUI_E_INVAL, "the count '%s' is too large", s);
+    *n = (uint64_t)(v * scale + 0.5);
+    return 0;
+}
+
 int fmt_parse_size(const char *s, uint64_t *bytes, struct err *err)
 {
     static const char units[] = "KMGT";

@@ -37,6 +37,9 @@ int fmt_parse_duration(const char *s, uint64_t *ns, struct err *err);
 /* "4096" "64K" "16M" "1G" (binary; "16MiB", "16MB" too). */
 int fmt_parse_size(const char *s, uint64_t *bytes, struct err *err);
 
+/* A count as fmt_count_short writes it: "1200" "12.4k" "3M" "1G". */
+int fmt_parse_count(const char *s, uint64_t *n, struct err *err);
+
 /* Decimal, whole string, within [min, max]. */
 int fmt_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *value, struct err *err);
 

@@ -14,7 +14,7 @@ static void describe(struct control_row *row, const struct record_plan *plan,
                                                              : "signals";
     const char *detail = "";
     if (row->ctlfd && plan->recorder == PLAN_SAMPLE && row->can_snapshot)
-        detail = "; without AUX data perf ignores `snapshot`, so SIGUSR2 asks for each";
+        detail = "; SIGUSR2 for snapshots: perf ignores `snapshot` without AUX data";
     else if (!row->ctlfd && plan->control != PLAN_CONTROL_SIGNALS)
         detail = ": the control fd came with perf 5.10";
     snprintf(row->why, sizeof row->why, "%s, perf %.40s%s", by, version->text, detail);

@@ -38,7 +38,8 @@ static void put_mark(struct trace_builder *b, const struct snapshot_hit *h)
     len = strlen(detail);
     if (!h->snapshot)
         snprintf(detail + len, sizeof detail - len, ", counted only");
-    struct mark m = {h->time_ns, h->tid, by_hand(h) ? MARK_SNAPSHOT : MARK_TRIGGER, detail};
+    enum mark_kind kind = by_hand(h) ? MARK_SNAPSHOT : h->snapshot ? MARK_TRIGGER : MARK_HIT;
+    struct mark m = {h->time_ns, h->tid, kind, detail};
     trace_builder_mark(b, &m);
 }
 

@@ -19,7 +19,7 @@ const char *gap_cause_name(enum gap_cause cause)
 const char *mark_kind_name(enum mark_kind kind)
 {
     static const char *const names[] = {
-        [MARK_TRIGGER] = "trigger",     [MARK_FREQUENCY] = "frequency", [MARK_PTWRITE] = "ptwrite",
+        [MARK_TRIGGER] = "trigger",     [MARK_HIT] = "hit",             [MARK_FREQUENCY] = "frequency", [MARK_PTWRITE] = "ptwrite",
         [MARK_MIGRATION] = "migration", [MARK_SNAPSHOT] = "snapshot",   [MARK_NOTE] = "note",
     };
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "unknown";

@@ -80,8 +80,16 @@ struct gap {
     uint64_t end_byte;  /* where those bytes end in their stream of trace data; 0: not known */
 };
 
-enum mark_kind { MARK_TRIGGER, MARK_FREQUENCY, MARK_PTWRITE, MARK_MIGRATION, MARK_SNAPSHOT, MARK_NOTE };
-/* "trigger" "frequency" "ptwrite" "migration" "snapshot" "note" */
+enum mark_kind {
+    MARK_TRIGGER, /* a trigger that fired */
+    MARK_HIT,     /* one that was reached and only counted */
+    MARK_FREQUENCY,
+    MARK_PTWRITE,
+    MARK_MIGRATION,
+    MARK_SNAPSHOT,
+    MARK_NOTE
+};
+/* "trigger" "hit" "frequency" "ptwrite" "migration" "snapshot" "note" */
 const char *mark_kind_name(enum mark_kind kind);
 
 struct mark {

@@ -6,6 +6,7 @@
 
 #include "core/base/fmt.h"
 #include "tui/ui/bar.h"
+#include "tui/ui/line.h"
 #include "tui/ui/name.h"
 #include "tui/timeline/ruler.h"
 
@@ -96,6 +97,35 @@ static void text_of(const struct trace *t, const struct event *ev, int indent, i
     }
 }
 
+/* "stack  a > b > c": the calls that are open there, that of the event the last; the outermost give way. */
+static void stack_text(const struct trace *t, const struct event *ev, char *out, size_t size, int cols)
+{
+    char name[300], tail[400] = "";
+    size_t depth = ev->span ? ev->depth + 1 : ev->thread != SIZE_MAX ? open_calls(t, ev) : 0;
+    size_t room = cols > 40 ? (size_t)cols - 13 : 27;
+    while (depth > 0) {
+        const struct span *s = ev->span && depth == ev->depth + 1
+                                   ? ev->span
+                                   : trace_row_at(t, ev->thread, depth - 1, ev->span ? ev->span->start_ns : ev->time_ns);
+        if (!s)
+            break;
+        name_write(name, sizeof name, functions_get(trace_functions(t), s->fn)->name, NAME_NO_ARGUMENTS);
+        size_t len = strlen(name), used = strlen(tail);
+        if (used && used + len + 3 > room)
+            break;
+        if (used + len + 4 > sizeof tail)
+            break;
+        memmove(tail + len + (used ? 3 : 0), tail, used + 1);
+        memcpy(tail, name, len);
+        if (used)
+            memcpy(tail + len, " > ", 3);
+        else
+            tail[len] = '\0';
+        depth--;
+    }
+    snprintf(out, size, "%s%s%s", tail[0] ? "stack  " : "", depth ? "... > " : "", tail);
+}
+
 static struct style style_of(const struct event *ev, bool chosen)
 {
     enum role ink = ev->kind == EVENT_GAP ? ROLE_ERROR : ev->kind == EVENT_MARK ? ROLE_MARK : ROLE_DEFAULT;
@@ -114,7 +144,7 @@ static int cpu_cols(const struct trace *t, struct rect r)
 }
 
 static void draw_row(const struct event_list *l, const struct trace *t, struct surface *s, int row,
-                     struct rect r, size_t i, size_t shallowest)
+                     struct rect r, size_t i, size_t shallowest, const struct glyphs *g)
 {
     const struct event *ev = &l->rows.data[i];
     const bool instructions = trace_info(t)->instructions;
@@ -142,10 +172,9 @@ static void draw_row(const struct event_list *l, const struct trace *t, struct s
                    ruler_time(time, (int64_t)(ev->time_ns - trace_info(t)->first_ns), 1, instructions),
                    ruler_duration(delta, ev->time_ns - before, instructions), tid, cpu, kind_text(ev),
                    depth);
-    if (wide > 0)
-        surface_text(s, row, r.col + symbol, wide, text.name, SIZE_MAX, style);
+    line_cut(s, row, r.col + symbol, wide, text.name, style, g);
     if (detail)
-        surface_text(s, row, r.col + symbol + wide + 1, DETAIL_COLS - 1, text.detail, SIZE_MAX, style);
+        line_cut(s, row, r.col + symbol + wide + 1, DETAIL_COLS - 1, text.detail, style, g);
 }
 
 void event_draw_rows(const struct event_list *l, const struct trace *t, struct surface *s,
@@ -164,7 +193,7 @@ void event_draw_rows(const struct event_list *l, const struct trace *t, struct s
         if (l->rows.data[i].span && l->rows.data[i].depth < shallowest)
             shallowest = l->rows.data[i].depth;
     for (size_t i = 0; i < l->rows.len && (int)i < r.rows - 1; i++)
-        draw_row(l, t, s, r.row + 1 + (int)i, r, i, shallowest);
+        draw_row(l, t, s, r.row + 1 + (int)i, r, i, shallowest, g);
     if (event_list_chosen(l))
         surface_put(s, r.row + 1 + (int)l->chosen, r.col, glyph(g, GLYPH_POINTER),
                     style_of(event_list_chosen(l), true));
@@ -179,9 +208,12 @@ void event_draw_pane(const struct event_list *l, const struct trace *t, struct s
         return;
     text_of(t, ev, 0, r.cols, &text);
     const struct function *f = ev->span ? function_of(t, ev) : NULL;
+    const char *module = f ? strrchr(f->module, '/') : NULL;
+    char line[sizeof text.detail + 400];
     bar_draw_rule(s, r.row, r.col, r.cols, f ? f->name : text.name, kind_text(ev), g);
-    surface_printf(s, r.row + 1, r.col + 1, r.cols - 1, (struct style){0}, "%s%s%s", f ? f->module : "",
-                   f && text.detail[0] ? "   " : "", text.detail);
-    surface_printf(s, r.row + 2, r.col + 1, r.cols - 1, (struct style){.ink = ROLE_DIM}, "clock %llu",
-                   (unsigned long long)ev->time_ns);
+    snprintf(line, sizeof line, "%.300s%s%s   clock %" PRIu64, f ? module ? module + 1 : f->module : "",
+             f && text.detail[0] ? "   " : "", text.detail, ev->time_ns);
+    line_draw(s, r.row + 1, r.col + 1, r.cols - 1, line + strspn(line, " "), (struct style){0}, g);
+    stack_text(t, ev, line, sizeof line, r.cols - 2);
+    line_cut(s, r.row + 2, r.col + 1, r.cols - 2, line, (struct style){0}, g);
 }

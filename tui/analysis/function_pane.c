@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
 #include "tui/ui/bar.h"
+#include "tui/ui/line.h"
 #include "tui/ui/name.h"
 #include "tui/timeline/ruler.h"
 #include "tui/ui/worker.h"
@@ -99,50 +100,78 @@ void function_pane_step(struct function_pane *p, int delta)
 
 /* ---- Drawing ---- */
 
-static const char *name_of(const struct function_pane *p, fn_id fn, char *out, size_t size)
+#define EDGE_NAME_COL 10 /* behind the share */
+
+static void name_of(const struct function_pane *p, fn_id fn, int cols, char *out, size_t size)
 {
     if (fn == FN_NONE)
         snprintf(out, size, "(outermost)");
     else
-        name_write(out, size, functions_get(trace_functions(p->trace), fn)->name, NAME_NO_ARGUMENTS);
+        name_fit(out, size, functions_get(trace_functions(p->trace), fn)->name, cols > 0 ? (size_t)cols : 0);
+}
+
+static const char *edge_calls(const struct stats_edge *e, char count[FMT_MAX], char *out, size_t size)
+{
+    snprintf(out, size, "%s call%s", fmt_count_short(count, e->calls), e->calls == 1 ? " " : "s");
     return out;
 }
 
 static void draw_edges(struct function_pane *p, struct surface *s, struct rect r, const char *title,
-                       const struct stats_edge *edges, size_t n)
+                       const struct stats_edge *edges, size_t n, const struct glyphs *g)
 {
-    char text[400], name[300], count[FMT_MAX];
+    char name[300], count[FMT_MAX], right[FMT_MAX + 8];
     uint64_t sum = 0;
+    int right_cols = 0;
     surface_text(s, r.row, r.col, r.cols, title, SIZE_MAX, (struct style){.ink = ROLE_HEADER});
     for (size_t i = 0; i < n; i++)
         sum += edges[i].calls;
     for (size_t i = 0; i < n && (int)i < r.rows - 1; i++) {
-        snprintf(text, sizeof text, "%5.1f %%  %s", (double)edges[i].calls * 100 / (double)sum,
-                 name_of(p, edges[i].fn, name, sizeof name));
-        int row = r.row + 1 + (int)i, room = r.cols - 18 > 10 ? r.cols - 18 : r.cols;
-        surface_text(s, row, r.col + 1, room, text, SIZE_MAX, (struct style){0});
-        if (r.cols - 18 > 10)
-            surface_printf(s, row, r.col + r.cols - 16, 15, (struct style){0}, "%9s calls",
-                           fmt_count_short(count, edges[i].calls));
+        int len = (int)strlen(edge_calls(&edges[i], count, right, sizeof right));
+        right_cols = len > right_cols ? len : right_cols;
+    }
+    for (size_t i = 0; i < n && (int)i < r.rows - 1; i++) {
+        const int row = r.row + 1 + (int)i, room = r.cols - EDGE_NAME_COL - right_cols - 1;
+        surface_printf(s, row, r.col + 1, r.cols - 1, (struct style){0}, "%5.1f %%",
+                       (double)edges[i].calls * 100 / (double)sum);
+        name_of(p, edges[i].fn, room, name, sizeof name);
+        line_cut(s, row, r.col + EDGE_NAME_COL, room, name, (struct style){0}, g);
+        surface_printf(s, row, r.col + r.cols - right_cols, right_cols, (struct style){0}, "%*s", right_cols,
+                       edge_calls(&edges[i], count, right, sizeof right));
     }
     if (n == 0)
         surface_text(s, r.row + 1, r.col + 1, r.cols - 1, p->known ? "(none)" : "counting...", SIZE_MAX,
                      (struct style){.ink = ROLE_DIM});
 }
 
+/* The first and the last bucket that have calls (last < first: none); returns the most calls in one. */
+static uint64_t used_buckets(const struct function_stats *f, int *first, int *last)
+{
+    uint64_t most = 0;
+    *first = STATS_BUCKETS;
+    *last = -1;
+    for (int i = 0; i < STATS_BUCKETS; i++)
+        if (f->histogram[i]) {
+            *first = i < *first ? i : *first;
+            *last = i;
+            most = f->histogram[i] > most ? f->histogram[i] : most;
+        }
+    return most;
+}
+
+int function_pane_buckets(const struct function_stats *f)
+{
+    int first, last;
+    used_buckets(f, &first, &last);
+    return last < first ? 0 : last - first + 1;
+}
+
 void function_pane_histogram(struct surface *s, struct rect r, const struct function_stats *f,
                              uint64_t at_ns, bool instructions, const struct glyphs *g)
 {
     int at = at_ns == UINT64_MAX ? -1 : at_ns ? 63 - __builtin_clzll(at_ns) : 0;
-    int first = STATS_BUCKETS, last = -1, row = 1;
-    uint64_t most = 0;
+    int first, last, row = 1;
     char d[FMT_MAX], n[FMT_MAX];
-    for (int i = 0; i < STATS_BUCKETS; i++)
-        if (f->histogram[i]) {
-            first = i < first ? i : first;
-            last = i;
-            most = f->histogram[i] > most ? f->histogram[i] : most;
-        }
+    uint64_t most = used_buckets(f, &first, &last);
     surface_text(s, r.row, r.col, r.cols, "Duration (log2)", SIZE_MAX, (struct style){.ink = ROLE_HEADER});
     /* Too many buckets for the rows: the longest durations are what people look for. */
     for (int i = last - first + 1 > r.rows - 1 ? last - (r.rows - 2) : first; i <= last; i++, row++) {
@@ -200,8 +229,8 @@ void function_pane_draw(struct function_pane *p, struct surface *s, struct rect 
     for (int i = 0; i < r.rows - 1; i++)
         surface_put(s, r.row + 1 + i, r.col + half - 1, glyph(g, GLYPH_RULE_V),
                     (struct style){.ink = ROLE_TITLE});
-    draw_edges(p, s, a, "Callers", p->callers, p->known ? p->ncallers : 0);
-    draw_edges(p, s, b, "Callees", p->callees, p->known ? p->ncallees : 0);
+    draw_edges(p, s, a, "Callers", p->callers, p->known ? p->ncallers : 0, g);
+    draw_edges(p, s, b, "Callees", p->callees, p->known ? p->ncallees : 0, g);
     a.row = b.row = r.row + 1 + upper;
     a.rows = b.rows = lower;
     function_pane_histogram(s, a, f, UINT64_MAX, trace_info(p->trace)->instructions, g);

@@ -31,4 +31,7 @@ void function_pane_draw(struct function_pane *p, struct surface *s, struct rect 
 void function_pane_histogram(struct surface *s, struct rect r, const struct function_stats *f,
                              uint64_t at_ns, bool instructions, const struct glyphs *g);
 
+/* Its buckets, from the first to the last that has calls. */
+int function_pane_buckets(const struct function_stats *f);
+
 #endif

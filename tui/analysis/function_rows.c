@@ -13,16 +13,16 @@
 
 const struct list_column function_columns[FCOL_COUNT] = {
     [FCOL_CALLS] = {.title = "CALLS", .cols = 10, .priority = 0, .right = true},
-    [FCOL_TOTAL] = {.title = "TOTAL", .cols = 9, .priority = 1, .right = true},
-    [FCOL_SELF] = {.title = "SELF", .cols = 9, .priority = 0, .right = true},
+    [FCOL_TOTAL] = {.title = "TOTAL", .cols = 7, .priority = 1, .right = true},
+    [FCOL_SELF] = {.title = "SELF", .cols = 7, .priority = 0, .right = true},
     [FCOL_SELF_SHARE] = {.title = "SELF%", .cols = 6, .priority = 2, .right = true},
-    [FCOL_MIN] = {.title = "MIN", .cols = 8, .priority = 5, .right = true},
-    [FCOL_AVG] = {.title = "AVG", .cols = 8, .priority = 4, .right = true},
-    [FCOL_P50] = {.title = "P50", .cols = 8, .priority = 8, .right = true},
-    [FCOL_P99] = {.title = "P99", .cols = 8, .priority = 6, .right = true},
-    [FCOL_MAX] = {.title = "MAX", .cols = 8, .priority = 3, .right = true},
+    [FCOL_MIN] = {.title = "MIN", .cols = 7, .priority = 5, .right = true},
+    [FCOL_AVG] = {.title = "AVG", .cols = 7, .priority = 4, .right = true},
+    [FCOL_P50] = {.title = "P50", .cols = 7, .priority = 8, .right = true},
+    [FCOL_P99] = {.title = "P99", .cols = 7, .priority = 6, .right = true},
+    [FCOL_MAX] = {.title = "MAX", .cols = 7, .priority = 3, .right = true},
     [FCOL_HIST] = {.title = "HIST", .cols = 6, .priority = 7, .fixed = true},
-    [FCOL_NAME] = {.title = "FUNCTION", .cols = 30, .priority = 0, .stretch = true},
+    [FCOL_NAME] = {.title = "FUNCTION", .cols = 24, .priority = 0, .stretch = true},
 };
 
 #define LIMITS_MAX 8
@@ -111,7 +111,7 @@ static uint64_t value(const struct function_stats *f, enum function_column colum
 
 /* ---- Filter ---- */
 
-static bool parse_limit(struct filter *f, const char *word, struct err *err, int *rc)
+static bool parse_limit(struct filter *f, const char *word, bool instructions, struct err *err, int *rc)
 {
     static const struct {
         const char *name;
@@ -129,7 +129,7 @@ static bool parse_limit(struct filter *f, const char *word, struct err *err, int
         else if (names[i].column == FCOL_CALLS || fmt_parse_u64(text, 0, UINT64_MAX, &v, NULL) == 0)
             *rc = fmt_parse_u64(text, 0, UINT64_MAX, &v, err);
         else
-            *rc = fmt_parse_duration(text, &v, err);
+            *rc = ruler_parse(text, instructions, &v, err);
         if (*rc == 0)
             f->limits[f->nlimits++] = (struct limit){names[i].column, v};
         return true;
@@ -156,7 +156,7 @@ static int parse_filter(struct function_rows *r, const char *text, struct filter
         if (strncmp(w, "module=", 7) == 0) {
             free(f->module);
             f->module = xstrdup(w + 7);
-        } else if (!parse_limit(f, w, err, &rc)) {
+        } else if (!parse_limit(f, w, r->trace && trace_info(r->trace)->instructions, err, &rc)) {
             char *joined = f->name ? xasprintf("%s %s", f->name, w) : xstrdup(w);
             free(f->name);
             f->name = joined;

@@ -11,6 +11,7 @@
 #include "core/base/vec.h"
 #include "decode/trace/stats.h"
 #include "tui/ui/bar.h"
+#include "tui/ui/line.h"
 #include "tui/analysis/function_pane.h"
 #include "tui/ui/list.h"
 #include "tui/ui/list_export.h"
@@ -205,18 +206,20 @@ static void filter_free(struct filter *f)
     *f = (struct filter){0};
 }
 
-static int parse_limit(const char *text, uint64_t *ns, struct err *err)
+static int parse_limit(const struct calls_view *v, const char *text, uint64_t *ns, struct err *err)
 {
-    return fmt_parse_u64(text, 0, UINT64_MAX, ns, NULL) == 0 ? 0 : fmt_parse_duration(text, ns, err);
+    return fmt_parse_u64(text, 0, UINT64_MAX, ns, NULL) == 0
+               ? 0
+               : ruler_parse(text, trace_info(v->trace)->instructions, ns, err);
 }
 
-static int parse_word(struct filter *f, const char *w, struct err *err)
+static int parse_word(const struct calls_view *v, struct filter *f, const char *w, struct err *err)
 {
     uint64_t tid = 0;
     if (strncmp(w, ">=", 2) == 0)
-        return parse_limit(w + 2, &f->at_least_ns, err);
+        return parse_limit(v, w + 2, &f->at_least_ns, err);
     if (strncmp(w, "<=", 2) == 0)
-        return parse_limit(w + 2, &f->at_most_ns, err);
+        return parse_limit(v, w + 2, &f->at_most_ns, err);
     if (strncmp(w, "tid=", 4) == 0) {
         int rc = fmt_parse_u64(w + 4, 1, INT32_MAX, &tid, err);
         f->tid = (pid_t)tid;
@@ -236,7 +239,7 @@ static void set_filter(struct calls_view *v, const char *text)
     char *copy = xstrdup(f.text), *save = NULL;
     int rc = 0;
     for (char *w = strtok_r(copy, " ", &save); w && rc == 0; w = strtok_r(NULL, " ", &save))
-        rc = parse_word(&f, w, &err);
+        rc = parse_word(v, &f, w, &err);
     free(copy);
     if (rc == 0 && f.caller)
         rc = regex_compile(f.caller, true, &f.re, &err);
@@ -386,20 +389,27 @@ static void draw_head(struct calls_view *v, struct surface *s, struct rect r)
         snprintf(right, sizeof right, "the longest %s of %s ", fmt_count(rows, v->rows.len),
                  fmt_count(n, f->calls));
     else
-        snprintf(right, sizeof right, "%s of %s calls ", fmt_count(rows, v->rows.len),
-                 fmt_count(n, f->calls));
+        snprintf(right, sizeof right, "%s of %s call%s ", fmt_count(rows, v->rows.len),
+                 fmt_count(n, f->calls), f->calls == 1 ? "" : "s");
     const char *about = trace_info(v->trace)->sampled ? "~" : "";
-    snprintf(left, sizeof left, " %s%s calls   min %s  p50 %s  mean %s  p99 %s  max %s", about,
-             fmt_count(n, f->calls), ruler_duration(min, f->min_ns, insn),
+    snprintf(left, sizeof left, " %s%s call%s   min %s  p50 %s  mean %s  p99 %s  max %s", about,
+             fmt_count(n, f->calls), f->calls == 1 ? "" : "s", ruler_duration(min, f->min_ns, insn),
              ruler_duration(p50, f->p50_ns, insn), ruler_duration(mean, f->mean_ns, insn),
              ruler_duration(p99, f->p99_ns, insn), ruler_duration(max, f->max_ns, insn));
-    surface_text(s, r.row, r.col, r.cols, left, SIZE_MAX, (struct style){0});
+    line_draw(s, r.row, r.col, r.cols, left, (struct style){0}, v->m->glyphs);
     snprintf(left, sizeof left, " Filter: %.200s%s%s", v->filter.text && *v->filter.text ? v->filter.text : "none",
              v->options.to_ns ? "   range A-B" : "", v->options.thread >= 0 ? "   one thread" : "");
     surface_text(s, r.row + 1, r.col, r.cols, left, SIZE_MAX, (struct style){0});
     int len = (int)strlen(right);
     if (len < r.cols)
         surface_text(s, r.row + 1, r.col + r.cols - len, len, right, SIZE_MAX, (struct style){0});
+}
+
+/* The histogram and its title; no more rows than it has powers of two. */
+static int pane_rows(const struct function_stats *f)
+{
+    int rows = 1 + function_pane_buckets(f);
+    return rows < PANE_ROWS ? rows : PANE_ROWS;
 }
 
 static void draw(void *view, struct surface *s, struct rect r)
@@ -424,7 +434,7 @@ static void draw(void *view, struct surface *s, struct rect r)
                      SIZE_MAX, (struct style){.ink = ROLE_DIM});
         return;
     }
-    int pane = r.rows >= PANE_MIN_ROWS ? PANE_ROWS : 0;
+    int pane = r.rows >= PANE_MIN_ROWS ? pane_rows(&v->calls.all) : 0;
     draw_head(v, s, (struct rect){r.row + 1, r.col, 2, r.cols});
     list_draw(v->list, s, (struct rect){r.row + 3, r.col, r.rows - 3 - pane, r.cols}, v->m->glyphs);
     const struct stats_call *c = call_at(v, list_selected(v->list));

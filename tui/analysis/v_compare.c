@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
 #include "tui/ui/bar.h"
+#include "tui/ui/line.h"
 #include "tui/analysis/compare_rows.h"
 #include "tui/ui/list.h"
 #include "tui/ui/list_export.h"
@@ -231,8 +232,8 @@ static void draw_side(struct compare_view *v, struct surface *s, struct rect r, 
     const struct stats_call *c = &v->call[side];
     char dur[FMT_MAX], at[FMT_MAX], n[FMT_MAX], text[300], of[FMT_MAX + 60] = "";
     if (side == 1)
-        snprintf(of, sizeof of, "   of %s%s calls%s", info->sampled ? "~" : "", fmt_count(n, v->calls),
-                 same_call(v) ? ": this very call" : "");
+        snprintf(of, sizeof of, "   of %s%s call%s%s", info->sampled ? "~" : "", fmt_count(n, v->calls),
+                 v->calls == 1 ? "" : "s", same_call(v) ? ": this very call" : "");
     snprintf(text, sizeof text, "%-6s  %9s  at %s  tid %d%s%s", side ? "median" : "this",
              ruler_duration(dur, c->duration_ns, info->instructions),
              ruler_time(at, (int64_t)(c->start_ns - info->first_ns), 1, info->instructions),
@@ -241,7 +242,7 @@ static void draw_side(struct compare_view *v, struct surface *s, struct rect r, 
     const struct style style = {.ink = here ? ROLE_SELECT : ROLE_DEFAULT,
                                 .paper = here ? ROLE_SELECT : ROLE_DEFAULT};
     surface_put(s, r.row, r.col, here ? glyph(v->m->glyphs, GLYPH_POINTER) : ' ', style);
-    surface_text(s, r.row, r.col + 1, r.cols - 1, text, SIZE_MAX, style);
+    line_draw(s, r.row, r.col + 1, r.cols - 1, text, style, v->m->glyphs);
 }
 
 static void draw_scope(struct compare_view *v, struct surface *s, struct rect r)
@@ -276,14 +277,14 @@ static void draw_pane(struct compare_view *v, struct surface *s, struct rect r)
         if (c->calls == 0)
             snprintf(text, sizeof text, "%-6s  not called", side ? "median" : "this");
         else
-            snprintf(text, sizeof text, "%-6s  %s calls  total %s  self %s  longest %s at %s",
-                     side ? "median" : "this", fmt_count(n, c->calls),
+            snprintf(text, sizeof text, "%-6s  %s call%s  total %s  self %s  longest %s at %s",
+                     side ? "median" : "this", fmt_count(n, c->calls), c->calls == 1 ? "" : "s",
                      ruler_duration(total, c->total_ns, info->instructions),
                      ruler_duration(self, c->self_ns, info->instructions),
                      ruler_duration(d, c->longest.duration_ns, info->instructions),
                      ruler_time(at, (int64_t)(c->longest.start_ns - info->first_ns), 1,
                                 info->instructions));
-        surface_text(s, r.row + 1 + side, r.col + 1, r.cols - 1, text, SIZE_MAX, (struct style){0});
+        line_draw(s, r.row + 1 + side, r.col + 1, r.cols - 1, text, (struct style){0}, v->m->glyphs);
     }
 }
 

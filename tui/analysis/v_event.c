@@ -9,6 +9,7 @@
 #include "tui/analysis/event_draw.h"
 #include "tui/analysis/event_list.h"
 #include "tui/ui/model.h"
+#include "tui/timeline/ruler.h"
 #include "tui/trace/trace_export.h"
 
 #define PANE_MIN_ROWS 18
@@ -313,7 +314,8 @@ static bool go_to(struct event_view *v, const char *arg)
     const struct trace_info *info = trace_info(v->m->trace);
     if (!arg || !*arg)
         model_error(v->m, "goto needs a time: goto 1.25ms");
-    else if (fmt_parse_duration(arg + (*arg == '+'), &n, &err) && fmt_parse_u64(arg, 0, UINT64_MAX, &n, &err))
+    else if (fmt_parse_u64(arg + (*arg == '+'), 0, UINT64_MAX, &n, NULL) &&
+             ruler_parse(arg + (*arg == '+'), info->instructions, &n, &err))
         model_error(v->m, "%s", err.text);
     else
         event_list_goto(&v->list, n >= info->first_ns && n <= info->last_ns && *arg != '+' ? n : info->first_ns + n,

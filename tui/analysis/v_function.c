@@ -377,9 +377,13 @@ static void status(void *view, char *out, size_t size)
     char a[FMT_MAX];
     if (!s)
         return;
-    snprintf(out, size, "Totals leave out %zu gaps (%s); recursion counted once%s", stats_gap_count(s),
-             ruler_duration(a, stats_gap_ns(s), trace_info(v->m->trace)->instructions),
-             stats_estimated(s) ? "; sampled: calls are estimates" : "");
+    const char *sampled = stats_estimated(s) ? "; sampled: calls are estimates" : "";
+    const size_t gaps = stats_gap_count(s);
+    if (gaps == 0)
+        snprintf(out, size, "No gaps in here; recursion counted once%s", sampled);
+    else
+        snprintf(out, size, "Totals leave out %zu gap%s (%s); recursion counted once%s", gaps, gaps == 1 ? "" : "s",
+                 ruler_duration(a, stats_gap_ns(s), trace_info(v->m->trace)->instructions), sampled);
 }
 
 static void state(void *view, char *out, size_t size)

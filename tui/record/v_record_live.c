@@ -176,15 +176,17 @@ static void draw_heartbeat(struct record *r, struct surface *s, struct rect at, 
     }
 }
 
+#define FULL_SOON_S 86400 /* what takes longer to fill is no news */
+
 static void draw_written(struct record *r, struct surface *s, struct rect at, int row)
 {
     const struct recorder_status *rec = &r->status.rec;
     char bytes[FMT_MAX], rate[FMT_MAX], left[FMT_MAX], n[FMT_MAX], full[FMT_MAX], flow[64] = "", room[160] = "";
     if (rec->bytes_per_s)
         snprintf(flow, sizeof flow, "   %s/s", fmt_size(rate, rec->bytes_per_s));
-    if (rec->disk_free != UINT64_MAX && rec->bytes_per_s)
+    if (rec->disk_free != UINT64_MAX && rec->bytes_per_s && rec->disk_free / rec->bytes_per_s < FULL_SOON_S)
         snprintf(room, sizeof room, "   free on disk %s, full in %s at this rate", fmt_size(left, rec->disk_free),
-                 fmt_duration(full, rec->disk_free / rec->bytes_per_s * 1000000000u));
+                 fmt_age(full, rec->disk_free / rec->bytes_per_s));
     else if (rec->disk_free != UINT64_MAX)
         snprintf(room, sizeof room, "   free on disk %s", fmt_size(left, rec->disk_free));
     bool tight = rec->disk_free < r->status.ring_bytes * 8;

@@ -44,12 +44,17 @@ char *ruler_duration(char *out, uint64_t ns, bool instructions)
     return out;
 }
 
-/* Columns that the longest label in view needs, with its tick and a blank. */
 char *ruler_duration_short(char *out, uint64_t ns, bool instructions)
 {
     return instructions ? fmt_count_short(out, ns) : fmt_duration(out, ns);
 }
 
+int ruler_parse(const char *text, bool instructions, uint64_t *ns, struct err *err)
+{
+    return instructions ? fmt_parse_count(text, ns, err) : fmt_parse_duration(text, ns, err);
+}
+
+/* Columns that the longest label in view needs, with its tick and a blank. */
 static int label_cols(const struct viewport *v, uint64_t step, bool instructions)
 {
     char text[FMT_MAX];

@@ -23,6 +23,9 @@ char *ruler_duration(char *out, uint64_t ns, bool instructions);
 /* The same for a column of a table, of instructions the number alone, rounded: "48.3k". */
 char *ruler_duration_short(char *out, uint64_t ns, bool instructions);
 
+/* A length as typed: "1.5ms"; of instructions "1200", "12.4k" or "3M". The whole string must parse. */
+int ruler_parse(const char *text, bool instructions, uint64_t *ns, struct err *err);
+
 /* The step whose labels fit between two ticks of this viewport. */
 uint64_t ruler_step(const struct viewport *v, bool instructions);
 

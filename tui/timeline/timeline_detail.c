@@ -4,6 +4,7 @@
 
 #include "core/base/fmt.h"
 #include "tui/ui/bar.h"
+#include "tui/ui/line.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/name.h"
 #include "tui/timeline/timeline.h"
@@ -50,8 +51,8 @@ struct pane {
 static void put_line(struct pane *p, const char *text, enum role ink)
 {
     if (p->row < p->r.row + p->r.rows)
-        surface_text(p->s, p->row++, p->r.col + 1, p->r.cols - 1, text, SIZE_MAX,
-                     (struct style){.ink = (uint16_t)ink});
+        line_draw(p->s, p->row++, p->r.col + 1, p->r.cols - 1, text, (struct style){.ink = (uint16_t)ink},
+                  p->tl->m->glyphs);
 }
 
 unsigned tl_permille(uint64_t part, uint64_t whole)
@@ -91,10 +92,17 @@ static void draw_times(struct pane *p, const struct span *s)
     /* ~ stands before what was not seen but inferred, or seen in samples only. */
     bool about = s->flags & (SPAN_INFERRED_START | SPAN_INFERRED_END | SPAN_SAMPLED);
     const char *gap = p->r.cols >= 96 ? "   " : "  ";
-    snprintf(text, sizeof text, "start %s%sdur %s%s%sself %s (%u.%u %%)%schildren %s%scalls below %s",
-             tl_time(tl, start, s->start_ns), gap, about ? "~" : "", tl_duration(tl, dur, length), gap,
-             tl_duration(tl, self_text, self), share / 10, share % 10, gap,
-             fmt_count(kids, to - from), gap, fmt_count(below, calls_below(tl, s)));
+    char part[32];
+    snprintf(part, sizeof part, " (%u.%u %%)", share / 10, share % 10);
+    for (int narrow = 0; narrow < 2; narrow++) {
+        int len = snprintf(text, sizeof text, "start %s%sdur %s%s%sself %s%s%schildren %s%scalls below %s",
+                           tl_time(tl, start, s->start_ns), gap, about ? "~" : "",
+                           tl_duration(tl, dur, length), gap, tl_duration(tl, self_text, self),
+                           narrow ? "" : part, gap, fmt_count(kids, to - from), gap,
+                           fmt_count(below, calls_below(tl, s)));
+        if (len < p->r.cols)
+            break;
+    }
     put_line(p, text, ROLE_DEFAULT);
 }
 
@@ -170,8 +178,8 @@ static void draw_function(struct pane *p, const struct span *s)
     tl_duration(tl, p99, f->p99_ns);
     tl_duration(tl, max, f->max_ns);
     int len = snprintf(text, sizeof text,
-                       "this function: %s%s calls  total %s  min %s  p50 %s  p99 %s  max %s", about,
-                       n, total, min, p50, p99, max);
+                       "this function: %s%s call%s  total %s  min %s  p50 %s  p99 %s  max %s", about,
+                       n, f->calls == 1 ? "" : "s", total, min, p50, p99, max);
     if (len > p->r.cols - 1)
         snprintf(text, sizeof text, "all calls: %s%s  total %s  min %s  p50 %s  max %s", about, n,
                  total, min, p50, max);
@@ -296,7 +304,8 @@ static void draw_search(struct timeline *tl, struct surface *s, int row, struct 
         snprintf(right, sizeof right, "match %s of %s", fmt_count(k, rank),
                  fmt_count(n, search_count(tl->search)));
     else
-        snprintf(right, sizeof right, "%s matches", fmt_count(n, search_count(tl->search)));
+        snprintf(right, sizeof right, "%s match%s", fmt_count(n, search_count(tl->search)),
+                 search_count(tl->search) == 1 ? "" : "es");
     bar_draw_rule(s, row, r.col, r.cols, title, right, tl->m->glyphs);
 }
 

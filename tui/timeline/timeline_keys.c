@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/fmt.h"
+#include "tui/timeline/ruler.h"
 #include "tui/timeline/timeline.h"
 #include "tui/trace/trace_export.h"
 
@@ -63,7 +64,7 @@ static int parse_time(const struct timeline *tl, const char *text, uint64_t *t_n
     if (fmt_parse_u64(s, 0, UINT64_MAX, &v, NULL) == 0) {
         bool absolute = s == text && v >= tl->view.first_ns && v <= tl->view.last_ns;
         *t_ns = absolute ? v : tl->view.first_ns + v;
-    } else if (fmt_parse_duration(s, &v, err) == 0) {
+    } else if (ruler_parse(s, tl_instructions(tl), &v, err) == 0) {
         *t_ns = tl->view.first_ns + v;
     } else {
         return MTUI_E_INVAL;

@@ -4,6 +4,7 @@
 
 #include "core/base/fmt.h"
 #include "tui/ui/bar.h"
+#include "tui/ui/line.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/name.h"
 #include "tui/timeline/ruler.h"
@@ -87,11 +88,10 @@ void tl_merged_state(struct timeline *tl, char *out, size_t size)
 
 /* ---- Details ---- */
 
-static void put(struct surface *s, struct rect *r, const char *text, enum role ink)
+static void put(struct surface *s, struct rect *r, const char *text, enum role ink, const struct glyphs *g)
 {
     if (r->rows-- > 0)
-        surface_text(s, r->row++, r->col + 1, r->cols - 1, text, SIZE_MAX,
-                     (struct style){.ink = (uint16_t)ink});
+        line_draw(s, r->row++, r->col + 1, r->cols - 1, text, (struct style){.ink = (uint16_t)ink}, g);
 }
 
 /* A sum of time or instructions; where room is short, of instructions the number alone, rounded. */
@@ -110,13 +110,13 @@ static void put_figures(struct timeline *tl, struct surface *s, struct rect *r,
     bool brief = r->cols < 96;
     const char *about = trace_info(tl->trace)->sampled ? "~" : "", *between = brief ? "  " : "   ";
     snprintf(text, sizeof text,
-             "total %s%s%s (%u.%u %%%s)%sself %s%s (%u.%u %%)%s%s%s calls%s%s%s each", about,
+             "total %s%s%s (%u.%u %%%s)%sself %s%s (%u.%u %%)%s%s%s call%s%s%s%s each", about,
              figure(tl, total, n->total_ns, brief), brief && tl_instructions(tl) ? " insn" : "",
              of_all / 10, of_all % 10, brief ? "" : " of all", between, about,
              figure(tl, self, n->self_ns, brief), of_total / 10, of_total % 10, between, about,
-             fmt_count(calls, n->calls), between, about,
+             fmt_count(calls, n->calls), n->calls == 1 ? "" : "s", between, about,
              figure(tl, mean, n->total_ns / n->calls, brief));
-    put(s, r, text, ROLE_DEFAULT);
+    put(s, r, text, ROLE_DEFAULT, tl->m->glyphs);
 }
 
 static void put_longest(struct timeline *tl, struct surface *s, struct rect *r,
@@ -129,7 +129,7 @@ static void put_longest(struct timeline *tl, struct surface *s, struct rect *r,
              tl_duration(tl, d, n->longest->end_ns - n->longest->start_ns),
              tl_duration(tl, at, n->longest->start_ns - trace_info(t)->first_ns),
              (int)trace_thread(t, n->thread)->tid);
-    put(s, r, text, ROLE_DEFAULT);
+    put(s, r, text, ROLE_DEFAULT, tl->m->glyphs);
 }
 
 void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r)
@@ -151,11 +151,11 @@ void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r)
     r.rows--;
     put_figures(tl, s, &r, &node);
     tl_stack_text(tl, text, sizeof text, r.cols);
-    put(s, &r, text, ROLE_DEFAULT);
+    put(s, &r, text, ROLE_DEFAULT, tl->m->glyphs);
     put_longest(tl, s, &r, &node);
     put(s, &r,
         trace_info(tl->trace)->sampled
             ? "Width is estimated time; folded weighs samples.  t: thread  r: recursion"
             : "Gaps are left out; the order is by width, not by time.  t: thread  r: recursion",
-        ROLE_DIM);
+        ROLE_DIM, tl->m->glyphs);
 }

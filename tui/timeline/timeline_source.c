@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/ui/bar.h"
+#include "tui/ui/line.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/name.h"
 #include "tui/trace/source_draw.h"
@@ -100,7 +101,8 @@ static void draw_half(struct timeline *tl, const struct source_text *t, bool cal
 {
     draw_title(tl, t, call, s, r);
     if (t->n == 0 && t->why && r.rows > 1)
-        surface_text(s, r.row + 1, r.col + 1, r.cols - 2, t->why, SIZE_MAX, (struct style){.ink = ROLE_DIM});
+        line_wrap(s, (struct rect){r.row + 1, r.col + 1, r.rows - 1, r.cols - 2}, t->why,
+                  (struct style){.ink = ROLE_DIM}, tl->m->glyphs);
     else
         draw_text(tl, t, s, (struct rect){r.row + 1, r.col, r.rows - 1, r.cols});
 }

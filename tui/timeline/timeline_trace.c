@@ -186,14 +186,17 @@ static bool call_at_mark(struct timeline *tl, const struct mark *mark, struct se
     return true;
 }
 
+/* The last that fired; where none did, the last that was reached. */
 static const struct mark *last_trigger(const struct timeline *tl)
 {
     size_t n;
-    const struct mark *marks = trace_marks(tl->trace, &n), *trigger = NULL;
+    const struct mark *marks = trace_marks(tl->trace, &n), *fired = NULL, *reached = NULL;
     for (size_t i = 0; i < n; i++)
         if (marks[i].kind == MARK_TRIGGER)
-            trigger = &marks[i];
-    return trigger;
+            fired = &marks[i];
+        else if (marks[i].kind == MARK_HIT)
+            reached = &marks[i];
+    return fired ? fired : reached;
 }
 
 bool tl_open_at_call(struct timeline *tl)

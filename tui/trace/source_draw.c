@@ -4,6 +4,7 @@
 
 #include "core/base/utf8.h"
 #include "tui/term/theme.h"
+#include "tui/ui/line.h"
 
 /* Source text with tabs as eight columns. */
 static void expand_tabs(char *out, size_t size, const char *line)
@@ -43,5 +44,5 @@ void source_draw_line(struct surface *s, struct rect r, const char *number, int 
     int at = r.col + 3;
     surface_text(s, r.row, at, number_cols, number, SIZE_MAX, here ? bold : dim);
     at += number_cols + 2;
-    surface_text(s, r.row, at, r.col + r.cols - at, line, SIZE_MAX, here ? bold : source);
+    line_cut(s, r.row, at, r.col + r.cols - at, line, here ? bold : source, g);
 }

@@ -61,7 +61,8 @@ static void done(void *arg)
     }
     stat(x->path, &st);
     const bool range = x->options.from.given, thread = x->options.tid != 0;
-    model_say(x->m, "%s written to %s%s", fmt_size(size, (uint64_t)st.st_size), x->path,
+    model_say(x->m, "%s%s written to %s%s", fmt_size(size, (uint64_t)st.st_size),
+              st.st_size < 1024 ? " bytes" : "", x->path,
               range && thread ? " (the range A-B of one thread)"
               : range         ? " (the range A-B only)"
               : thread        ? " (one thread only)"
@@ -91,7 +92,7 @@ static const char *extension(const char *format)
     return "tsv";
 }
 
-/* "snap 3" and "functions": snap-3-functions.tsv */
+/* "snap 3" and "functions": snap-3-functions.tsv; "json": snap-3.json */
 static void propose_path(const struct trace_export *x, const char *format, char *out, size_t size)
 {
     char label[sizeof x->m->trace_label];
@@ -99,7 +100,11 @@ static void propose_path(const struct trace_export *x, const char *format, char 
     for (const char *p = x->m->trace_label; *p; p++)
         label[n++] = strchr(" /\\\"'", *p) ? '-' : *p;
     label[n] = '\0';
-    snprintf(out, size, "%s-%s.%s", n ? label : "trace", format, extension(format));
+    const char *name = n ? label : "trace", *ext = extension(format);
+    if (strcmp(format, ext) == 0)
+        snprintf(out, size, "%s.%s", name, ext);
+    else
+        snprintf(out, size, "%s-%s.%s", name, format, ext);
 }
 
 static void begin(struct trace_export *x, const char *format, const char *path)
@@ -107,6 +112,10 @@ static void begin(struct trace_export *x, const char *format, const char *path)
     struct err err;
     char proposed[PROPOSED_MAX];
     x->options = (struct export_options){.workers = 1, .tid = x->tid};
+    if (strcmp(format, "branches") == 0) {
+        model_error(x->m, "branches come from the recording: mtui export -f branches DIR");
+        return;
+    }
     if (export_parse_format(format, &x->options.format, &err) < 0) {
         model_error(x->m, "%s", err.text);
         return;

@@ -6,6 +6,7 @@
 
 #include "core/base/utf8.h"
 #include "tui/term/glyph.h"
+#include "tui/ui/line.h"
 
 static const struct style bar_style = {.ink = ROLE_BAR, .paper = ROLE_BAR};
 static const struct style active_style = {.ink = ROLE_BAR_ACTIVE, .paper = ROLE_BAR_ACTIVE};
@@ -171,11 +172,11 @@ enum action bar_key_at(const struct surface *s, const struct keymap *km, const e
 }
 
 void bar_draw_status(struct surface *s, int row, const char *say, enum model_severity severity,
-                     const char *status)
+                     const char *status, const struct glyphs *g)
 {
     int cols = surface_cols(s);
     if (!say[0]) {
-        surface_text(s, row, 1, cols - 1, status, SIZE_MAX, (struct style){.ink = ROLE_DIM});
+        line_draw(s, row, 1, cols - 1, status, (struct style){.ink = ROLE_DIM}, g);
         return;
     }
     static const uint16_t roles[] = {
@@ -184,7 +185,7 @@ void bar_draw_status(struct surface *s, int row, const char *say, enum model_sev
     int at = 1;
     if (severity == SAY_ERROR)
         at += surface_text(s, row, at, cols - at, "! ", SIZE_MAX, style);
-    surface_text(s, row, at, cols - at, say, SIZE_MAX, style);
+    line_cut(s, row, at, cols - at, say, style, g);
 }
 
 void bar_draw_rule(struct surface *s, int row, int col, int cols, const char *title,

@@ -25,9 +25,9 @@ enum action bar_key_at(const struct surface *s, const struct keymap *km, const e
                        size_t n, int col);
 
 /* The row above: a message in the colour of its severity (errors begin with "! "), or the view's own
- * status. */
+ * status; as tui/ui/line.h draws lines. */
 void bar_draw_status(struct surface *s, int row, const char *say, enum model_severity severity,
-                     const char *status);
+                     const char *status, const struct glyphs *g);
 
 /* A pane's title row: "-- title ----------------- right --" over cols columns. */
 void bar_draw_rule(struct surface *s, int row, int col, int cols, const char *title,

@@ -197,7 +197,8 @@ static void draw_status(struct ui *ui, struct surface *s, int row)
     size_t len = strlen(status);
     if (ui_ops(ui)->status)
         ui_ops(ui)->status(ui_view(ui), status + len, sizeof status - len);
-    bar_draw_status(s, row, ui->m->say, ui->m->say_severity, status);
+    bar_draw_status(s, row, ui->m->say, ui->m->say_severity, status,
+                    ui->m->glyphs);
 }
 
 void ui_draw(struct ui *ui, struct surface *s)

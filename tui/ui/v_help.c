@@ -11,6 +11,7 @@
 #include "tui/ui/bar.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/help_legend.h"
+#include "tui/ui/line.h"
 #include "tui/ui/model.h"
 #include "tui/ui/settings.h"
 
@@ -44,6 +45,7 @@ struct v_help {
     char find[128];
     struct pane panes[2];
     size_t focus, pane_count;
+    bool wide; /* one pane at any width: settings need it */
 };
 
 static void clear_lines(struct v_help *v)
@@ -194,6 +196,7 @@ void v_help_explain(void *view, const struct keymap *km, const struct view_ops *
         if (!shown[ctx])
             add_context(v, km, (enum context)ctx, true, false);
     v->find[0] = '\0';
+    v->wide = false;
     v->focus = 0;
     v->panes[0].selected = v->panes[1].selected = v->panes[0].top = v->panes[1].top = 0;
     arrange(v);
@@ -267,6 +270,8 @@ void v_help_show_settings(void *view)
         if (v->lines.data[i].heading && v->sections.data[v->lines.data[i].section].title == settings_title)
             heading = i;
     v->sections.data[v->lines.data[heading].section].folded = false;
+    v->wide = true;
+    v->pane_count = 1;
     arrange(v);
     select_line(v, heading);
 }
@@ -299,7 +304,7 @@ static void draw_line(const struct v_help *v, struct surface *s, const struct pa
     surface_text(s, y, p->r.col + 4, p->r.cols - 5, l->keys, SIZE_MAX, key_style);
     int at = 4 + (need < width ? width : need + 1);
     if (p->r.cols > at)
-        surface_text(s, y, p->r.col + at, p->r.cols - at, l->text, SIZE_MAX, style);
+        line_cut(s, y, p->r.col + at, p->r.cols - at - 1, l->text, style, g);
 }
 
 static void draw_pane(struct v_help *v, struct surface *s, size_t which)
@@ -322,7 +327,7 @@ static void help_draw(void *view, struct surface *s, struct rect r)
     struct v_help *v = view;
     size_t panes = 1;
     for (size_t i = 0; i < v->sections.len; i++)
-        if (v->sections.data[i].left && r.cols >= TWO_PANES_COLS)
+        if (v->sections.data[i].left && r.cols >= TWO_PANES_COLS && !v->wide)
             panes = 2;
     if (panes != v->pane_count) {
         const struct help_line *was = selected_line(v);

@@ -1,0 +1,21 @@
+/* One line of text in a room that may be too small for it. */
+#ifndef MTUI_TUI_LINE_H
+#define MTUI_TUI_LINE_H
+
+#include "tui/term/glyph.h"
+#include "tui/term/surface.h"
+
+/* Draws text into at most cols columns, as surface_text does. Facts in it are separated by two blanks or
+ * more: what does not fit is left out fact by fact, from the last, so that no number is shown in part. Where
+ * that would leave half of the room empty, the text ends in an ellipsis instead. */
+void line_draw(struct surface *s, int row, int col, int cols, const char *text, struct style style,
+               const struct glyphs *g);
+
+/* Draws text and ends it in an ellipsis when it is longer than cols columns. */
+void line_cut(struct surface *s, int row, int col, int cols, const char *text, struct style style,
+              const struct glyphs *g);
+
+/* Draws a sentence over the rows of r, broken at blanks; what is left on the last row as line_cut does. */
+void line_wrap(struct surface *s, struct rect r, const char *text, struct style style, const struct glyphs *g);
+
+#endif
