@@ -126,7 +126,7 @@ void tl_stack_text(struct timeline *tl, char *out, size_t size, int cols)
         at[n++] = sel;
     while (n < 64 && selection_caller(tl->src, &sel));
     char name[160];
-    size_t room = (size_t)(cols > 20 ? cols - 12 : 8), used = 0, first = 0;
+    size_t room = (size_t)(cols > 24 ? cols - 16 : 8), used = 0, first = 0;
     for (; first < n; first++) {
         name_write(name, sizeof name, function_of(tl, selection_span(tl->src, &at[first]))->name,
                    NAME_NO_ARGUMENTS);
