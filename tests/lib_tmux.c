@@ -18,6 +18,7 @@
 
 struct tmux {
     const char *dir;
+    char *socket; /* one a server: an earlier one may still be leaving its own */
     char *screen, *want;
 };
 
@@ -33,7 +34,7 @@ static char *run(struct tmux *t, const char *fmt, ...)
     if (vasprintf(&args, fmt, ap) < 0)
         abort();
     va_end(ap);
-    char *command = xasprintf("tmux -u -S '%s/tmux' -f '%s/tmux.conf' %s 2>/dev/null", t->dir, t->dir, args);
+    char *command = xasprintf("tmux -u -S '%s' -f '%s/tmux.conf' %s 2>/dev/null", t->socket, t->dir, args);
     char *out = run_output(command, &status);
     free(command);
     free(args);
@@ -44,6 +45,7 @@ struct tmux *tmux_start(const char *dir, int rows, int cols, const char *command
 {
     struct tmux *t = xcalloc(1, sizeof *t);
     t->dir = dir;
+    t->socket = xasprintf("%s/tmux.%dx%d", dir, cols, rows);
     program_write(dir, "tmux.conf",
                   "set -g default-terminal tmux-256color\n"
                   "set -g status off\n"
@@ -58,6 +60,7 @@ void tmux_free(struct tmux *t)
 {
     free(run(t, "kill-server"));
     free(t->screen);
+    free(t->socket);
     free(t);
 }
 

@@ -251,6 +251,35 @@ static void calls_of_a_function(void **state)
     rig_close(&r);
 }
 
+/* Calls of f of 300 million instructions, 40 million and 5; numbers stand whole at both widths. */
+static const char many_instructions[] = "instructions\nthread 1000 main\n+ 0 main\n"
+                                        "+ 100 f\n + 200 g\n - 150000200\n - 300000100\n"
+                                        "+ 300000200 f\n + 300000300 g\n - 310000300\n - 340000200\n"
+                                        "+ 340000300 f\n - 340000305\n- 400000000\n";
+
+static void instructions_stand_whole(void **state)
+{
+    (void)state;
+    static const int rows[] = {30, 24}, cols[] = {100, 80};
+    for (size_t i = 0; i < 2; i++) {
+        struct rig r;
+        rig_open(&r, gentrace_parse(many_instructions), NULL, GLYPHS_ASCII, rows[i], cols[i]);
+        command(&r, "search =f");
+        command(&r, "longest-call");
+        press(&r, "L");
+        assert_true(see(&r, ">  300,000,000      7.50              100     1000"));
+        assert_true(see(&r, "    40,000,000      1.00      300,000,200     1000"));
+        assert_true(see(&r, "             5      0.00      340,000,300     1000"));
+        press(&r, "M");
+        assert_true(see(&r, "this    300,000,000 insn  at 100  tid 1000"));
+        assert_true(see(&r, "median  40,000,000 insn  at 300,000,200  tid 1000   of 3 calls"));
+        /* g: 150 million against 10; f itself: 150 against 30. */
+        assert_true(see(&r, " +140M       150M      10.0M "));
+        assert_true(see(&r, " +120M       150M      30.0M "));
+        rig_close(&r);
+    }
+}
+
 static void asked_from_everywhere(void **state)
 {
     (void)state;
@@ -376,6 +405,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compare_from_the_timeline), cmocka_unit_test(compare_is_a_list),
         cmocka_unit_test(calls_of_a_function),       cmocka_unit_test(asked_from_everywhere),
+        cmocka_unit_test(instructions_stand_whole),
         cmocka_unit_test(in_the_background),         cmocka_unit_test(any_size),
         cmocka_unit_test(grows),                     cmocka_unit_test(calls_are_exported_as_numbers),
     };

@@ -72,6 +72,14 @@ static void sizes_and_counts(void **state)
     assert_int_equal(n, 65536);
     assert_int_equal(fmt_parse_size("64X", &n, NULL), MTUI_E_INVAL);
     assert_int_equal(fmt_parse_size("", &n, NULL), MTUI_E_INVAL);
+    assert_int_equal(fmt_parse_count("12.4k", &n, NULL), 0);
+    assert_int_equal(n, 12400);
+    assert_int_equal(fmt_parse_count("3M", &n, NULL), 0);
+    assert_int_equal(n, 3000000);
+    assert_int_equal(fmt_parse_count("1200", &n, NULL), 0);
+    assert_int_equal(n, 1200);
+    assert_int_equal(fmt_parse_count("3m", &n, NULL), MTUI_E_INVAL);
+    assert_int_equal(fmt_parse_count("9999999999999G", &n, NULL), MTUI_E_INVAL);
     assert_int_equal(fmt_parse_u64("18446744073709551616", 0, UINT64_MAX, &n, NULL), MTUI_E_INVAL);
     assert_int_equal(fmt_parse_u64("12", 0, 11, &n, NULL), MTUI_E_INVAL);
 }

@@ -128,6 +128,9 @@ static void browse(const char *exe, const char *dir, const char *script)
     struct pty *p = pty_start(env, argv, 40, 100);
     if (!pty_wait(p, "<<EXIT 0 modes=same>>", SOON))
         fail_msg("the script stopped: %s", p->text + (p->text_len > 3000 ? p->text_len - 3000 : 0));
+    /* OSC 52: the terminal's clipboard gets "item", as base64 has it. */
+    static const char clipboard[] = "\033]52;c;aXRlbQ==\033\\";
+    assert_non_null(memmem(p->raw, p->raw_len, clipboard, sizeof clipboard - 1));
     pty_free(p);
     free(path);
     free(rec);
@@ -183,6 +186,7 @@ static void slowest_call_is_found_compared_and_measured(void **state)
            "wait text \"longest of 9 calls\" 100s\n"
            "wait text prog.c:7 100s\n"
            "save-screen %s/slowest\n"
+           "key y\n"
            "key i\n" /* with the source */
            "wait text \"return leaf(n) + 1;\" 100s\n"
            "save-screen %s/source\n"

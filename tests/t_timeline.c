@@ -33,6 +33,27 @@ static void opens_at_the_trigger(void **state)
     rig_close(&r);
 }
 
+/* Hits behind the one that fired were counted while its snapshot was written: not what it was taken for. */
+static void opens_at_the_trigger_that_fired(void **state)
+{
+    (void)state;
+    static const char text[] = "thread 7 worker\n+ 0 main\n+ 100 f\n- 200\n+ 300 f\n- 400\n+ 500 f\n- 600\n- 1000\n"
+                               "mark 100 hit f, counted only\nmark 300 trigger f\nmark 500 hit f, counted only\n";
+    struct rig r;
+    rig_open(&r, gentrace_parse(text), GLYPHS_UNICODE, COLOR_256, 30, 100);
+    draw(&r);
+    assert_string_equal(selected_name(&r), "f");
+    assert_int_equal(selected(&r)->start_ns, 300);
+    assert_int_equal(r.tl->triggers.len, 1);
+    rig_close(&r);
+    /* None fired, as when all is recorded: the last. */
+    rig_open(&r, gentrace_parse("thread 7 worker\n+ 0 main\n+ 100 f\n- 200\n- 400\nmark 100 hit f, counted only\n"),
+             GLYPHS_UNICODE, COLOR_256, 30, 100);
+    draw(&r);
+    assert_int_equal(selected(&r)->start_ns, 100);
+    rig_close(&r);
+}
+
 static void family(void **state)
 {
     (void)state;
@@ -477,6 +498,7 @@ int main(void)
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opens_at_the_trigger),
+        cmocka_unit_test(opens_at_the_trigger_that_fired),
         cmocka_unit_test(family),
         cmocka_unit_test(same_function),
         cmocka_unit_test(searching),

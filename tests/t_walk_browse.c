@@ -213,7 +213,7 @@ static void find_and_compare(struct walk *w)
     tmux_see(w->t, "calls of %s", slow->name);
     tmux_see(w->t, "%s of %s calls", n, n);
     /* The first row is the slowest; its duration stands whole. */
-    tmux_see(w->t, ">%11s ", d);
+    tmux_see(w->t, ">%13s ", d);
     tmux_press(w->t, "Enter");
     tmux_see(w->t, "[4 ");
 }

@@ -27,7 +27,7 @@
 enum column { COL_DURATION, COL_TIMES, COL_START, COL_TID, COL_NOTE, COL_CALLER, COL_COUNT };
 
 static const struct list_column columns[COL_COUNT] = {
-    [COL_DURATION] = {.title = "DURATION", .cols = 10, .priority = 0, .right = true},
+    [COL_DURATION] = {.title = "DURATION", .cols = 12, .priority = 0, .right = true},
     [COL_TIMES] = {.title = "xP50", .cols = 9, .priority = 2, .right = true, .fixed = true},
     [COL_START] = {.title = "START", .cols = 16, .priority = 0, .right = true},
     [COL_TID] = {.title = "TID", .cols = 8, .priority = 1, .right = true},
