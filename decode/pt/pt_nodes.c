@@ -320,3 +320,15 @@ int pt_node_steps_to(const struct pt_node *n, uint64_t ip)
     }
     return ip >= from && ip <= n->term ? (int)n->n_steps : -1;
 }
+
+uint32_t pt_nodes_insns_to(struct pt_nodes *c, const struct pt_node *n, uint32_t steps, uint64_t ip)
+{
+    struct reader r = {.c = c};
+    uint64_t at = steps ? n->steps[steps - 1].to : n->start;
+    uint32_t insns = steps ? n->steps[steps - 1].insns : 0;
+    ZydisDecodedInstruction insn;
+    ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+    for (; at < ip && insns < n->insns && decode_at(&r, at, &insn, op); at += insn.length)
+        insns++;
+    return insns;
+}

@@ -84,6 +84,9 @@ fn_id pt_nodes_function(struct pt_nodes *c, uint64_t ip, bool *at_start);
 /* Goes along the node from its start to the instruction at ip (an instruction boundary is not checked);
  * returns the number of steps before it, or −1 when the node does not pass ip. */
 int pt_node_steps_to(const struct pt_node *n, uint64_t ip);
+/* How many instructions the node has up to there, without that at ip; steps as above. Reads code: for places
+ * that the walk stops at now and then. */
+uint32_t pt_nodes_insns_to(struct pt_nodes *c, const struct pt_node *n, uint32_t steps, uint64_t ip);
 
 size_t pt_nodes_count(const struct pt_nodes *c);
 /* Memory that they take. */

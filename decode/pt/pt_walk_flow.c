@@ -181,6 +181,6 @@ bool walk_to(struct pt_walk *w, uint64_t ip)
     for (; w->cur != n; w->cur = w->cur->fall)
         walk_run_node(w, w->cur);
     walk_take_steps(w, n, (uint32_t)steps);
-    w->insns += steps ? n->steps[steps - 1].insns : 0;
+    w->insns += pt_nodes_insns_to(w->nodes, n, (uint32_t)steps, ip);
     return true;
 }

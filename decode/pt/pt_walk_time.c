@@ -94,17 +94,21 @@ void walk_new_time(struct pt_walk *w, bool cyc)
 
 void walk_stop_time(struct pt_walk *w)
 {
-    if (w->by_cyc && anything_new(w))
-        walk_settle(w, w->now);
-    w->by_cyc = w->late = false;
+    w->late = false;
     pt_time_init(&w->time, w->clock);
 }
 
-/* Whatever was counted before: so it does not matter where a walk begins. */
+/* Whatever was counted before: so it does not matter where a walk begins. What came before the PSB at a time
+ * that is known has that; where the processor wrote it because of the PSB, both times are the same, and what
+ * runs up to the PSB's address counts as well. */
 void walk_restart_time(struct pt_walk *w)
 {
-    if (!walk_timeless(w))
-        w->now = pt_time_ns(w->clock, w->time.tsc);
+    if (walk_timeless(w))
+        return;
+    uint64_t ns = pt_time_ns(w->clock, w->time.tsc);
+    if (w->by_cyc && ns > w->now && anything_new(w))
+        walk_settle(w, w->now);
+    w->now = ns;
 }
 
 void walk_anchor_time(struct pt_walk *w)
