@@ -26,6 +26,7 @@ struct context {
 };
 
 struct frames {
+    const struct step_rec *rec;
     const struct step_symbols *symbols;
     VEC(struct frame) all;
     VEC(struct context) contexts;
@@ -108,6 +109,7 @@ static void on_branch(struct frames *t, const struct step_branch *b)
 struct frames *frames_new(const struct step_rec *r, const struct step_symbols *s)
 {
     struct frames *t = xcalloc(1, sizeof *t);
+    t->rec = r;
     t->symbols = s;
     for (size_t i = 0; i < r->n_branches; i++) {
         const struct step_branch *b = &r->branches[i];
@@ -159,6 +161,54 @@ static uint64_t apart(uint64_t a, uint64_t b)
     return a > b ? a - b : b - a;
 }
 
+/* Tracing stops and begins with packets of their own. */
+static bool is_pause(const struct step_branch *b)
+{
+    return strcmp(b->kind, "begin") == 0 || strcmp(b->kind, "async") == 0 || strcmp(b->kind, "syscall") == 0;
+}
+
+static bool has_outcome(const struct step_branch *b)
+{
+    return strcmp(b->kind, "cond") == 0 || strcmp(b->kind, "return") == 0;
+}
+
+/* How far from a moment the packets with times around it are: of so many outcomes behind each other at least
+ * one completes a packet. */
+static void packets_around(const struct frames *f, uint64_t at, unsigned bits, uint64_t *before, uint64_t *behind)
+{
+    const struct step_branch *b = f->rec->branches;
+    size_t n = f->rec->n_branches, lo = 0, hi = n;
+    while (lo < hi) { /* the first that is not earlier */
+        size_t mid = lo + (hi - lo) / 2;
+        if (b[mid].clock < at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    size_t i = lo, k = lo;
+    for (unsigned seen = 0; i + 1 < n && !is_pause(&b[i]) && (seen += has_outcome(&b[i])) < bits; i++)
+        ;
+    *behind = b[i < n ? i : n - 1].clock;
+    while (k + 1 < n && b[k + 1].clock == at)
+        k++;
+    k = k < n && b[k].clock > at && k > 0 ? k - 1 : k < n ? k : n - 1;
+    for (unsigned seen = 0; k > 0 && !is_pause(&b[k]) && (seen += has_outcome(&b[k])) < bits; k--)
+        ;
+    *before = b[k].clock;
+}
+
+/* Whether a time may stand for the true one: not more from it than most_ns, beyond what no packet tells. */
+static bool in_time(const struct frames *f, uint64_t time, uint64_t truth, uint64_t most_ns, unsigned bits)
+{
+    uint64_t before, behind;
+    if (apart(time, truth) <= most_ns)
+        return true;
+    if (!bits)
+        return false;
+    packets_around(f, truth, bits, &before, &behind);
+    return time + most_ns >= before && time <= behind + most_ns;
+}
+
 static const struct frame *next_at(const struct frames *f, size_t *at, size_t depth)
 {
     while (*at < f->all.len && f->all.data[*at].depth != depth)
@@ -175,7 +225,7 @@ static uint64_t end_with_tails(const struct span *s, size_t i, size_t n)
 }
 
 static size_t compare_row(const struct frames *f, const char *what, const struct trace *t, size_t row,
-                          size_t depth, uint64_t most_ns)
+                          size_t depth, uint64_t most_ns, unsigned bits)
 {
     size_t n, at = 0, compared = 0;
     const struct span *s = trace_row(t, 0, row, &n);
@@ -196,7 +246,7 @@ static size_t compare_row(const struct frames *f, const char *what, const struct
             fail_msg("%s: depth %zu: %s at %" PRIu64 ", and not %" PRIx64 " at %" PRIu64, what, depth, name,
                      s[i].start_ns, frame->target, frame->start);
         uint64_t end = end_with_tails(s, i, n);
-        if (apart(s[i].start_ns, frame->start) > most_ns || apart(end, frame->end) > most_ns)
+        if (!in_time(f, s[i].start_ns, frame->start, most_ns, bits) || !in_time(f, end, frame->end, most_ns, bits))
             fail_msg("%s: depth %zu: %s from %" PRIu64 " to %" PRIu64 ", and not from %" PRIu64 " to %" PRIu64,
                      what, depth, name, s[i].start_ns, end, frame->start, frame->end);
         compared++;
@@ -207,12 +257,13 @@ static size_t compare_row(const struct frames *f, const char *what, const struct
     return compared;
 }
 
-size_t frames_compare(const struct frames *f, const char *what, const struct trace *t, uint64_t most_ns)
+size_t frames_compare(const struct frames *f, const char *what, const struct trace *t, uint64_t most_ns,
+                      unsigned bits)
 {
     size_t outer = outer_rows(f, t), n = 0;
     assert_int_equal(trace_thread_count(t), 1);
     assert_true(trace_thread(t, 0)->depths >= f->deepest + 1 + outer);
     for (size_t d = 0; d + outer < trace_thread(t, 0)->depths; d++)
-        n += compare_row(f, what, t, d + outer, d, most_ns);
+        n += compare_row(f, what, t, d + outer, d, most_ns, bits);
     return n;
 }
