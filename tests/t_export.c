@@ -203,7 +203,7 @@ static void options_and_faults(void **state)
     FILE *broken = fdopen(fds[1], "w");
     o.format = EXPORT_FXT;
     o.gzip = true;
-    assert_int_equal(export_write(broken, t, NULL, &o, &err), MTUI_E_IO);
+    assert_int_equal(export_write(broken, t, NULL, &o, &err), MTUI_E_PIPE);
     assert_string_equal(err.text, "the reader of the export has gone away");
     fclose(broken);
     signal(SIGPIPE, before);

@@ -57,6 +57,17 @@ prog 100/101 [000] 1.000000600:  1 branches:u: tr end 40100f a+0xf (/x) => 0 [un
 prog 100/102 [001] 1.000000650:  1 branches:u: tr end 40100f a+0xf (/x) => 0 [unknown] ([unknown])
 END
 readable 'text of two threads' "$tmp/two.txt" 5
+# A reader that has enough, as head: no word, and the status of a program that SIGPIPE ends.
+sh -c "{ '$mtui' export -f spans '$tmp/two.txt' 2>'$tmp/err'; echo \$? >'$tmp/status'; } | exec true"
+check 'a closed pipe: the status' [ "$(cat "$tmp/status")" -eq 141 ]
+check 'a closed pipe: no word but of the recording' sh -c "! grep -v ' note: ' '$tmp/err'"
+# What is not there is said, whether there is a terminal or not.
+mkdir "$tmp/nothing"
+for what in nothing missing; do
+    "$mtui" open "$tmp/$what" >"$tmp/out" 2>"$tmp/err" </dev/null
+    check "open $what: fails" [ $? -eq 1 ]
+    check "open $what: says why" grep -qE 'there is no recording in the directory|missing: No such file' "$tmp/err"
+done
 
 "$mtui" demo -r step --batch -o "$tmp/step" >/dev/null 2>"$tmp/err" </dev/null
 if [ -s "$tmp/step/snap-1/perf.data" ]; then

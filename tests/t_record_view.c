@@ -209,7 +209,17 @@ static void test_recording(void **state)
     b.m->want.answer(b.m->want.answer_arg, true);
     wait_text(&b, "deleted");
 
-    /* A second recording in the same run. */
+    /* A question whose recording has ended meanwhile is gone. */
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "[ENABLED]");
+    act(&b, ACT_QUIT);
+    assert_non_null(b.m->want.question);
+    session_stop(b.m->session, NULL);
+    wait_text(&b, "[ENDED]");
+    assert_null(b.m->want.question);
+    assert_false(b.m->want.quit);
+
+    /* Another recording in the same run. */
     act(&b, ACT_START_STOP);
     wait_text(&b, "[ENABLED]");
     act(&b, ACT_QUIT);

@@ -190,6 +190,15 @@ static void below_symfs(void **state)
     assert_string_equal(spin_in(&s, program, NULL, 0)->name, "[unknown]"); /* ours does not count */
     assert_non_null(account(&s, program).reason);
     close_scene(&s);
+    char *slashes = xasprintf("%s//", root), *shown = xasprintf("%s%s:", root, program);
+    options.symfs = slashes;
+    s = make_scene(&options);
+    assert_string_equal(spin_in(&s, "/opt/app/program", NULL, 0)->name, "spin");
+    spin_in(&s, program, NULL, 0);
+    assert_non_null(strstr(account(&s, program).reason, shown));
+    close_scene(&s);
+    free(slashes);
+    free(shown);
     free(root);
 }
 

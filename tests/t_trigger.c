@@ -316,6 +316,11 @@ static void rates(void **state)
     assert_string_equal(call_rate_text(&r, text, sizeof text),
                         "hit 12.0k times a second; at about 10.0 us a hit that takes 12.0 % of the "
                         "program's time");
+    call_rate_judge(12000, 1000 * (uint64_t)MS, 0, 0, &r);
+    assert_int_equal(r.permille, 120);
+    assert_string_equal(call_rate_text(&r, text, sizeof text),
+                        "hit 12.0k times a second; at an assumed 10.0 us a hit that takes 12.0 % of the "
+                        "program's time");
     /* Spread over four busy threads, 3 %. */
     call_rate_judge(12000, 1000 * (uint64_t)MS, 4000 * (uint64_t)MS, cost, &r);
     assert_int_equal(r.permille, 30);

@@ -21,7 +21,8 @@ enum mtui_err {
     MTUI_E_STATE = -10,  /* not now: the state does not allow the request */
     MTUI_E_CANCEL = -11, /* the user gave up */
     MTUI_E_NOMEM = -12,  /* an allocation sized by input failed */
-    MTUI_E_BUSY = -13    /* already outstanding */
+    MTUI_E_BUSY = -13,   /* already outstanding */
+    MTUI_E_PIPE = -14    /* whoever read what we write has gone */
 };
 
 struct err {

@@ -342,7 +342,7 @@ static void check_rate(void *arg)
         return;
     probe_stats(trigger_set_probe(s->triggers), &stats);
     call_rate_judge(stats.hits + stats.lost, loop_now_ns(s->loop) - s->probed_ns,
-                    session_cpu_time_ns(s) - s->probed_cpu_ns, session_hit_ns(s), &rate);
+                    session_cpu_time_ns(s) - s->probed_cpu_ns, s->hit_ns, &rate);
     call_rate_text(&rate, text, sizeof text);
     s->rate = rate;
     if (!rate.costly || s->setup.force) {
@@ -452,7 +452,6 @@ void session_free(struct session *s, enum target_leave leave)
     bool ours = s->setup.argv != NULL;
     for (size_t i = 0; i < s->targets.len; i++)
         target_free(s->targets.data[i], ours ? leave : TARGET_LEAVE);
-    free(s->step_note);
     maps_writer_free(s->maps);
     perf_clock_free(s->clock);
     if (s->dir && s->state != SESSION_ENDED)

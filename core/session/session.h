@@ -48,6 +48,7 @@ struct session_snapshot {
     uint64_t hit_to_command_ns; /* from the hit to the command written; 0 without a hit */
     /* `step`: the window in it that ended last, and why (step_end_name); NULL: none has ended. */
     const char *window_end;
+    bool window_short; /* it is not the whole call */
     uint64_t window_instructions, window_wall_ns;
     char *remark;         /* truncated, not closed properly …; or NULL */
 };

@@ -127,17 +127,9 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
         .data = xstrdup(r->path),
         .unix_ns = session_unix_now(),
         .bytes = r->bytes,
-        .remark = r->remark ? xstrdup(r->remark) : s->step_note,
+        .remark = r->remark ? xstrdup(r->remark) : NULL,
     };
-    if (r->remark)
-        free(s->step_note);
-    s->step_note = NULL;
-    if (s->step_window.tid) {
-        snap.window_end = step_end_name(s->step_window.end);
-        snap.window_instructions = s->step_window.instructions;
-        snap.window_wall_ns = s->step_window.wall_ns;
-        s->step_window = (struct step_message){0};
-    }
+    session_take_window(s, &snap);
     if (s->firing && !r->is_end) {
         s->pending.hit.snapshot = r->number;
         snap.trigger = xstrdup(s->pending.hit.trigger);

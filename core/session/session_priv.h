@@ -63,8 +63,8 @@ struct session {
     bool key_waits;               /* asked for by hand while another snapshot was outstanding */
     bool firing;                  /* a snapshot is outstanding; pending is what caused it */
     struct session_hit pending;
-    char *step_note;              /* what the window has that the next snapshot will hold is short of; or NULL */
     struct step_message step_window; /* the one that ended last and is in no snapshot yet; tid 0: none */
+    bool step_short, step_cut;       /* it is not the whole call; its beginning is lost */
     uint64_t requested_perf_ns;
     uint64_t pending_perf_ns;     /* of the hit, on perf's clock whatever the recording's is */
     uint64_t hits, fired, counted;
@@ -113,8 +113,6 @@ void session_finish_later(struct session *s, bool ok, const char *sentence);
 
 /* session_watch.c */
 void session_watch(struct session *s, const struct record_plan *plan);
-/* What a hit costs: as measured, or else as assumed. */
-uint64_t session_hit_ns(const struct session *s);
 /* CPU time of all targets so far. */
 uint64_t session_cpu_time_ns(const struct session *s);
 
@@ -125,6 +123,8 @@ int session_start_step(struct session *s, const struct record_plan *plan,
 /* The places of the triggers have changed: the recorder gets the new list. */
 void session_hand_sites(void *session);
 void session_on_step(void *session, const struct step_message *m);
+/* What the snapshot that has come tells of the window that ended last. */
+void session_take_window(struct session *s, struct session_snapshot *snap);
 
 /* session_events.c */
 /* Free space at which a recording of everything, written that fast, is ended. */

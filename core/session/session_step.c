@@ -12,6 +12,8 @@
 #include "core/step/step_args.h"
 #include "core/step/step_sites.h"
 
+#define CUT "its beginning is lost, the ring is too small (-s)"
+
 static int program_path(const struct session *s, char *path, size_t size, struct err *err)
 {
     ssize_t n;
@@ -120,18 +122,30 @@ static void on_window_end(struct session *s, const struct step_message *m)
     bool expected = m->end == STEP_END_STOPPED || m->end == STEP_END_EXITED || m->end == STEP_END_KILLED;
     bool cut = m->cut && s->setup.n_triggers;
     char n[FMT_MAX], took[FMT_MAX];
-    free(s->step_note);
-    s->step_note = NULL;
-    s->step_window = *m;
     if (!s->setup.n_triggers && expected)
         why = NULL;
-    if (!why && !cut)
+    s->step_window = *m;
+    s->step_short = why != NULL;
+    s->step_cut = cut;
+    if (why || cut)
+        session_log(s, expected && !cut ? SESSION_INFO : SESSION_WARNING,
+                    "the window of thread %ld is over after %s instructions in %s, %s%s%s%s", (long)m->tid,
+                    fmt_count(n, m->instructions), fmt_duration(took, m->wall_ns),
+                    why ? "not whole: " : "", why ? why : "", why && cut ? "; " : "", cut ? CUT : "");
+}
+
+/* Part of a snapshot now. */
+void session_take_window(struct session *s, struct session_snapshot *snap)
+{
+    if (!s->step_window.tid)
         return;
-    s->step_note = xasprintf("%s%s%s%s", why ? "not whole: " : "", why ? why : "", why && cut ? "; " : "",
-                             cut ? "its beginning is lost, the ring is too small (-s)" : "");
-    session_log(s, expected && !cut ? SESSION_INFO : SESSION_WARNING,
-                "the window of thread %ld is over after %s instructions in %s, %s", (long)m->tid,
-                fmt_count(n, m->instructions), fmt_duration(took, m->wall_ns), s->step_note);
+    snap->window_end = step_end_name(s->step_window.end);
+    snap->window_short = s->step_short;
+    snap->window_instructions = s->step_window.instructions;
+    snap->window_wall_ns = s->step_window.wall_ns;
+    if (s->step_cut && !snap->remark)
+        snap->remark = xstrdup(CUT);
+    s->step_window = (struct step_message){0};
 }
 
 void session_on_step(void *session, const struct step_message *m)

@@ -11,11 +11,6 @@
 #define RATE_NS     1000000000u
 #define SHARE_MIN   0.02 /* of a CPU: switches are recorded too */
 
-uint64_t session_hit_ns(const struct session *s)
-{
-    return s->hit_ns ? s->hit_ns : HIT_COST_ASSUMED_NS;
-}
-
 uint64_t session_cpu_time_ns(const struct session *s)
 {
     uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK), sum = 0;
@@ -48,7 +43,7 @@ static void note_rate(struct session *s, uint64_t now, uint64_t cpu)
     uint64_t hits = stats.hits + stats.lost;
     if (s->rate_ns)
         call_rate_judge(hits - s->rate_hits, now - s->rate_ns,
-                        cpu > s->rate_cpu_ns ? cpu - s->rate_cpu_ns : 0, session_hit_ns(s),
+                        cpu > s->rate_cpu_ns ? cpu - s->rate_cpu_ns : 0, s->hit_ns,
                         &s->rate);
     s->rate_ns = now;
     s->rate_hits = hits;

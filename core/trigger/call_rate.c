@@ -22,11 +22,14 @@ struct call_rate {
 void call_rate_judge(uint64_t hits, uint64_t duration_ns, uint64_t cpu_ns, uint64_t hit_ns,
                      struct call_rate_result *out)
 {
-    struct call_rate_result r = {.hits = hits, .duration_ns = duration_ns, .hit_ns = hit_ns};
+    struct call_rate_result r = {.hits = hits,
+                                 .duration_ns = duration_ns,
+                                 .hit_ns = hit_ns ? hit_ns : HIT_COST_ASSUMED_NS,
+                                 .assumed = !hit_ns};
     /* Several busy threads share the cost; a target that mostly waits has the wall time. */
     uint64_t of = cpu_ns > duration_ns ? cpu_ns : duration_ns;
     if (duration_ns > 0) {
-        double share = (double)hits * (double)hit_ns * 1000.0 / (double)of;
+        double share = (double)hits * (double)r.hit_ns * 1000.0 / (double)of;
         r.per_second = (double)hits * 1e9 / (double)duration_ns;
         r.permille = share > 1000.0 ? 1000 : (unsigned)(share + 0.5);
     }
@@ -39,9 +42,9 @@ char *call_rate_text(const struct call_rate_result *r, char *out, size_t size)
     char rate[FMT_MAX], cost[FMT_MAX];
     fmt_count_short(rate, (uint64_t)(r->per_second + 0.5));
     (void)snprintf(out, size,
-                   "hit %s times a second; at about %s a hit that takes %u.%u %% of the "
+                   "hit %s times a second; at %s %s a hit that takes %u.%u %% of the "
                    "program's time",
-                   rate, fmt_duration(cost, r->hit_ns), r->permille / 10, r->permille % 10);
+                   rate, r->assumed ? "an assumed" : "about", fmt_duration(cost, r->hit_ns), r->permille / 10, r->permille % 10);
     return out;
 }
 
@@ -70,7 +73,7 @@ static void on_over(void *arg)
     probe_stats(c->probe, &stats);
     uint64_t cpu = cpu_time_ns(c->pid);
     call_rate_judge(c->hits + stats.lost, loop_now_ns(c->loop) - c->start_ns,
-                    cpu > c->start_cpu_ns ? cpu - c->start_cpu_ns : 0, HIT_COST_ASSUMED_NS, &r);
+                    cpu > c->start_cpu_ns ? cpu - c->start_cpu_ns : 0, 0, &r);
     c->fn(c->arg, &r);
 }
 

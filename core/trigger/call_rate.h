@@ -22,17 +22,18 @@ struct call_rate_result {
     double per_second;
     unsigned permille; /* of the target's running time: hits × hit_ns over the longer of
                         * the duration and the CPU time that its threads had meanwhile; ≤ 1000 */
-    uint64_t hit_ns;   /* what a hit costs, as given */
+    uint64_t hit_ns;   /* what a hit costs */
+    bool assumed;      /* that is HIT_COST_ASSUMED_NS, not measured */
     bool costly;       /* permille > CALL_RATE_MAX_PERMILLE */
 };
 
 /* Pure: cpu_ns is what all threads of the target ran in duration_ns (0: not known). hit_ns: what a hit
- * costs (hit_cost.h). */
+ * costs, as measured (hit_cost.h); 0: not measured. */
 void call_rate_judge(uint64_t hits, uint64_t duration_ns, uint64_t cpu_ns, uint64_t hit_ns,
                      struct call_rate_result *out);
 
-/* "hit 12.4k times a second; at about 9.80 us a hit that takes 12.4 % of the program's time"; out ≥ 160
- * bytes. */
+/* "hit 12.4k times a second; at about 9.80 us a hit that takes 12.4 % of the program's time" ("at an
+ * assumed 10.0 us a hit" where it was not measured); out ≥ 160 bytes. */
 char *call_rate_text(const struct call_rate_result *r, char *out, size_t size);
 
 struct call_rate;

@@ -98,7 +98,7 @@ int export_out_end(struct export_out *o, struct err *err)
     if (no_memory)
         return err_set(err, MTUI_E_NOMEM, "not enough memory for this export: choose a range");
     if (e == EPIPE)
-        return err_set(err, MTUI_E_IO, "the reader of the export has gone away");
+        return err_set(err, MTUI_E_PIPE, "the reader of the export has gone away");
     if (e == ENOSPC)
         return err_set(err, MTUI_E_IO, "the disk is full: the export is incomplete");
     return e ? err_errno(err, e, "writing the export") : 0;

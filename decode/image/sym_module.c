@@ -125,7 +125,7 @@ static bool find_file(struct search *s)
     if (try_copy(s))
         return true;
     if (symfs) {
-        char *path = xasprintf("%s/%s", symfs, s->path);
+        char *path = xasprintf("%s%s%s", symfs, s->path[0] == '/' ? "" : "/", s->path);
         bool found = try_path(s, path);
         free(path);
         if (found)

@@ -77,6 +77,15 @@ static char *default_build_id_dir(void)
     return home && *home ? xasprintf("%s/.debug", home) : NULL;
 }
 
+/* What absolute paths are put behind: without slashes of its own at the end. */
+static char *root_or_null(const char *dir)
+{
+    size_t n = dir ? strlen(dir) : 0;
+    while (n && dir[n - 1] == '/')
+        n--;
+    return dir ? xasprintf("%.*s", (int)n, dir) : NULL;
+}
+
 struct symbolizer *symbolizer_new(struct functions *functions, const struct addrspaces *as,
                                   const struct symbolizer_options *options)
 {
@@ -84,7 +93,7 @@ struct symbolizer *symbolizer_new(struct functions *functions, const struct addr
     s->functions = functions;
     s->as = as;
     s->options.log = options->log;
-    s->options.symfs = copy_or_null(options->symfs);
+    s->options.symfs = root_or_null(options->symfs);
     s->options.build_id_dir =
         options->build_id_dir ? xstrdup(options->build_id_dir) : default_build_id_dir();
     s->options.tmp = xstrdup(options->tmp ? options->tmp : "/tmp");

@@ -349,7 +349,9 @@ static int open_once(struct recording **out, const char *path, const struct open
     struct open_context c = {.options = options};
     struct open_found found = {0};
     struct maps_log *maps = NULL;
-    int rc = open_find(&found, path, options->snapshot, err);
+    int rc = open_check_path(path, err);
+    if (rc == 0)
+        rc = open_find(&found, path, options->snapshot, err);
     if (rc < 0)
         return rc;
     struct recording *r = xcalloc(1, sizeof *r);

@@ -99,6 +99,9 @@ struct recording {
     bool has_session;
 };
 
+/* Whether there is something to open, by a look at the path alone: MTUI_E_NOENT, MTUI_E_PERM, MTUI_E_IO. */
+int open_check_path(const char *path, struct err *err);
+
 /* Blocks; meant for a worker thread. */
 int open_recording(struct recording **out, const char *path, const struct open_options *options,
                    struct err *err);

@@ -1,9 +1,11 @@
 #include "decode/open/open_find.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "decode/open/open.h"
@@ -121,6 +123,35 @@ static bool is_leftover(const char *real, char **dir)
     }
     free(path);
     return false;
+}
+
+/* A directory that is neither a recording nor what perf record --kcore or --threads writes. */
+static int check_directory(const char *path, struct err *err)
+{
+    char *data = xasprintf("%s/data", path);
+    bool there = access(data, F_OK) == 0 || snapshot_dir_is(path);
+    free(data);
+    return there ? 0
+                 : err_set(err, MTUI_E_NOENT,
+                           "there is no recording in the directory %s: name the directory of one (mtui keeps "
+                           "them below ~/.local/state/mtui) or a perf.data file",
+                           path);
+}
+
+int open_check_path(const char *path, struct err *err)
+{
+    struct stat st;
+    char *dir = NULL;
+    unsigned number;
+    if (strcmp(path, "-") == 0)
+        return 0;
+    if (access(path, R_OK) < 0 || stat(path, &st) < 0)
+        return err_errno(err, errno, "cannot open %s", path);
+    char *real = S_ISDIR(st.st_mode) ? realpath(path, NULL) : NULL;
+    int rc = real && !inside_snapshot(real, &dir, &number) ? check_directory(real, err) : 0;
+    free(dir);
+    free(real);
+    return rc;
 }
 
 int open_find(struct open_found *out, const char *path, unsigned snapshot, struct err *err)

@@ -91,8 +91,8 @@ void open_window_marks(struct open_context *c, const struct snapshot_dir *dir, u
         /* The clock stands still between two windows: one begins where another has ended. */
         if (w->end_clock <= first_ns || w->end_clock > last_ns || w->start_clock >= last_ns)
             continue;
-        snprintf(detail, sizeof detail, "window over after %s: %s", fmt_duration(took, w->wall_ns),
-                 step_end_text(w->why));
+        snprintf(detail, sizeof detail, "window over: %s, after %s", step_end_text(w->why),
+                 fmt_duration(took, w->wall_ns));
         struct mark m = {w->end_clock, w->tid, MARK_NOTE, detail};
         trace_builder_mark(b, &m);
     }

@@ -134,6 +134,22 @@ const struct mark *trace_marks(const struct trace *t, size_t *n)
     return t->marks;
 }
 
+const char *trace_note_at(const struct trace *t, pid_t tid, uint64_t time_ns)
+{
+    size_t lo = 0, hi = t->nmarks;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->marks[mid].time_ns < time_ns)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; lo < t->nmarks && t->marks[lo].time_ns == time_ns; lo++)
+        if (t->marks[lo].tid == tid && t->marks[lo].kind == MARK_NOTE)
+            return t->marks[lo].detail;
+    return NULL;
+}
+
 /* ---- trace_check ---- */
 
 static int broken(struct err *err, const struct track *k, size_t depth, size_t i, const char *what)

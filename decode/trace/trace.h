@@ -141,6 +141,9 @@ const struct gap *trace_gaps(const struct trace *t, size_t *n);
 /* Sorted by time, then tid. */
 const struct mark *trace_marks(const struct trace *t, size_t *n);
 
+/* The detail of a thread's MARK_NOTE at exactly that time, as where its recording ends; NULL: none. */
+const char *trace_note_at(const struct trace *t, pid_t tid, uint64_t time_ns);
+
 /* "from CPU %d to CPU %d": the detail of a MARK_MIGRATION. */
 #define MIGRATION_DETAIL "from CPU %d to CPU %d"
 /* The CPU that a thread was on at a time, as far as its migrations tell; −1: not known. Looks at the marks

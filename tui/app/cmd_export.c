@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,16 @@ static void say_notes(const struct recording *r)
         utf8_escape(clean, sizeof clean, r->notes[i], strlen(r->notes[i]));
         fprintf(stderr, "mtui: note: %s\n", clean);
     }
+}
+
+/* `| head` has what it wants: the end is that of any other program in a pipe, without a word. */
+static int failed(const struct err *err)
+{
+    if (err->code != MTUI_E_PIPE)
+        return cmd_fail(err);
+    signal(SIGPIPE, SIG_DFL);
+    raise(SIGPIPE);
+    return 1;
 }
 
 int cmd_export(struct cli *c)
@@ -48,11 +59,11 @@ int cmd_export(struct cli *c)
     rc = branches ? export_branches(&r, c->path, &open, out, &options, &err)
                   : open_recording(&r, c->path, &open, &err);
     if (rc < 0)
-        return cmd_fail(&err);
+        return failed(&err);
     say_notes(r);
     options.statistics = r->statistics;
     if (!branches)
         rc = export_to_path(out, r->trace, r->samples, &options, &err);
     recording_free(r);
-    return rc < 0 ? cmd_fail(&err) : 0;
+    return rc < 0 ? failed(&err) : 0;
 }

@@ -8,6 +8,7 @@
 #include "core/base/alloc.h"
 #include "core/base/loop.h"
 #include "core/machine/proc_stat.h"
+#include "decode/open/open.h"
 #include "tui/app/app.h"
 #include "tui/app/cmd.h"
 #include "tui/cli/cmd_open.h"
@@ -97,6 +98,9 @@ static void stop(void *arg, struct model *m)
 
 int cmd_screen(struct cli *c)
 {
+    struct err err;
+    if (c->command == CLI_OPEN && open_check_path(c->path, &err) < 0) /* whether there is a terminal or not */
+        return cmd_fail(&err);
     struct screen s = {.c = c, .loop = loop_new(), .caps = xcalloc(1, sizeof *s.caps)};
     struct tui_options options = {
         .loop = s.loop,

@@ -152,11 +152,9 @@ int cmd_open_begin(struct cli *c, struct model *m, struct cmd_opening **out, str
     o->m = m;
     o->stdin_fd = -1;
     snprintf(o->what, sizeof o->what, "%.50s", slash && slash[1] ? slash + 1 : c->path);
-    int rc = 0;
-    if (strcmp(c->path, "-") == 0)
+    int rc = open_check_path(c->path, err);
+    if (rc == 0 && strcmp(c->path, "-") == 0)
         rc = take_stdin(o, err);
-    else if (access(c->path, R_OK) < 0)
-        rc = err_errno(err, errno, "cannot open %s", c->path);
     if (rc < 0) {
         free_opening(o);
         return rc;

@@ -119,6 +119,7 @@ static void on_ended(void *arg)
     struct record *r = arg;
     session_get_status(r->session, &r->status);
     model_set_session(r->m, r->session, false);
+    model_withdraw(r->m, answer_stop, r);
     if (r->status.state == SESSION_ENDED)
         model_say(r->m, "%s", r->status.sentence);
     else

@@ -62,15 +62,17 @@ static void decode_cell(const struct record *r, const struct session_snapshot *s
         snprintf(cell->text, sizeof cell->text, "%u %%   [%s]", d.permille / 10, bar);
         break;
     case DECODE_DONE:
-        snprintf(cell->text, sizeof cell->text, "done   %s spans", fmt_count(spans, d.spans));
+        snprintf(cell->text, sizeof cell->text, "%s%s spans", snap->window_end ? "" : "done   ",
+                 fmt_count(spans, d.spans));
+        if (snap->window_end) {
+            size_t len = strlen(cell->text);
+            snprintf(cell->text + len, sizeof cell->text - len, "  %s%s", snap->window_short ? "! " : "",
+                     snap->window_end);
+        }
         if (d.gaps) {
             size_t len = strlen(cell->text);
             snprintf(cell->text + len, sizeof cell->text - len, "  %s gap%s",
                      fmt_count(gaps, d.gaps), d.gaps == 1 ? "" : "s");
-        }
-        if (snap->window_end) {
-            size_t len = strlen(cell->text);
-            snprintf(cell->text + len, sizeof cell->text - len, "  ended: %s", snap->window_end);
         }
         break;
     case DECODE_FAILED:

@@ -162,12 +162,13 @@ static void draw_limit(struct record *r, struct surface *s, struct rect at, int 
                        const struct session_setup *setup)
 {
     char text[200] = "none", n[FMT_MAX], d[FMT_MAX];
+    const char *plural = setup->when.max_snapshots == 1 ? "" : "s";
     if (setup->when.max_snapshots && setup->duration_ns)
-        snprintf(text, sizeof text, "stop after %s snapshots or %s",
-                 fmt_count(n, setup->when.max_snapshots), fmt_duration(d, setup->duration_ns));
+        snprintf(text, sizeof text, "stop after %s snapshot%s or %s",
+                 fmt_count(n, setup->when.max_snapshots), plural, fmt_duration(d, setup->duration_ns));
     else if (setup->when.max_snapshots)
-        snprintf(text, sizeof text, "stop after %s snapshots",
-                 fmt_count(n, setup->when.max_snapshots));
+        snprintf(text, sizeof text, "stop after %s snapshot%s",
+                 fmt_count(n, setup->when.max_snapshots), plural);
     else if (setup->duration_ns)
         snprintf(text, sizeof text, "stop after %s", fmt_duration(d, setup->duration_ns));
     const char *output = r->session      ? snapshot_dir_path(session_dir(r->session))

@@ -227,7 +227,7 @@ static void draw_notes(struct pane *p, const struct span *s)
         put_line(p, text, ROLE_WARN);
         return;
     }
-    char edges[48 + FMT_MAX];
+    char edges[48 + FMT_MAX], end[300];
     const char *notes[6];
     size_t k = 0;
     if (s->flags & SPAN_OFF_CPU)
@@ -239,8 +239,11 @@ static void draw_notes(struct pane *p, const struct span *s)
     }
     if (s->flags & SPAN_INFERRED_START)
         notes[k++] = "start inferred: ran before the trace.";
-    if (s->flags & SPAN_INFERRED_END)
-        notes[k++] = "end inferred: ran on after it.";
+    if (s->flags & SPAN_INFERRED_END) {
+        const char *why = trace_note_at(tl->trace, trace_thread(tl->trace, tl->sel.thread)->tid, s->end_ns);
+        snprintf(end, sizeof end, "end inferred: %.280s.", why ? why : "ran on after it");
+        notes[k++] = end;
+    }
     if (s->flags & SPAN_GAP_END)
         notes[k++] = "ended by a gap.";
     if (s->flags & SPAN_TAIL_CALL)

@@ -47,6 +47,8 @@ static void put_flag(struct timeline *tl, struct surface *s, int row, uint64_t t
                      enum role role)
 {
     int col = viewport_col_of(&tl->view, t_ns);
+    if (col == tl->view.cols && t_ns == tl->view.last_ns)
+        col--; /* the end of the trace is the end of its last column */
     if (col >= 0 && col < tl->view.cols)
         surface_put(s, row, tl->at.rows.col + col, cp,
                     (struct style){.ink = (uint16_t)role, .paper = (uint16_t)role, .attr = CELL_BOLD});

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/session/session.h"
 #include "core/base/fmt.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/settings.h"
@@ -81,6 +82,10 @@ static void draw_nothing(struct timeline *tl, struct surface *s, struct rect r)
         row++;
     } else {
         put_centered(s, r, row, "No trace is open.", ROLE_DEFAULT);
+    }
+    if (tl->m->session && session_snapshot_count(tl->m->session) > 0) {
+        put_centered(s, r, row + 2, "Snapshots are kept: 3 shows them, Enter on one opens it here", ROLE_DEFAULT);
+        return;
     }
     put_centered(s, r, row + 2, "Record one: 1 choose a process, 2 a function, 3 start", ROLE_DIM);
     put_centered(s, r, row + 3, "or open a recording:  :open PATH", ROLE_DIM);

@@ -137,8 +137,8 @@ void ui_take_requests(struct ui *ui)
         go_by_name(ui, s);
         free(s);
     }
-    if (w->question && ui->mode != UI_QUESTION) {
-        ui->mode = UI_QUESTION;
+    if ((w->question != NULL) != (ui->mode == UI_QUESTION)) {
+        ui->mode = w->question ? UI_QUESTION : UI_NORMAL;
         ui->m->dirty = true;
     }
     if ((s = take(&w->prompt))) {
