@@ -234,7 +234,7 @@ static void functions_of_a_range(void **state)
     model_set_cursor(r.m, 4714, 1030000);
     r.ops->changed(r.v, MODEL_CURSOR);
     act(&r, ACT_OPTIONS, NULL);
-    assert_true(golden_find(r.s, "1 of 1 functions"));
+    assert_true(golden_find(r.s, "1 of 1 function "));
     model_set_trace(r.m, NULL, NULL, NULL, NULL);
     r.ops->changed(r.v, MODEL_TRACE);
     draw(&r);

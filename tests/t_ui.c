@@ -97,6 +97,68 @@ static void screens_and_back(void **state)
     assert_string_equal(ui_screen(f->ui), "record");
 }
 
+static int shown_times[2];
+
+static void *blank_create(struct model *m)
+{
+    return m;
+}
+
+static void blank_destroy(void *view)
+{
+    (void)view;
+}
+
+static bool blank_action(void *view, enum action act, const char *arg)
+{
+    (void)view;
+    (void)act;
+    (void)arg;
+    return false;
+}
+
+static void show_first(void *view)
+{
+    (void)view;
+    shown_times[0]++;
+}
+
+static void show_second(void *view)
+{
+    (void)view;
+    shown_times[1]++;
+}
+
+/* `mtui open` has no use for the processes: that screen does not read them before it is looked at. */
+static void begins_where_it_is_told(void **state)
+{
+    (void)state;
+    static const struct view_ops first = {.name = "a", .title = "A", .create = blank_create, .destroy = blank_destroy,
+                                          .action = blank_action, .show = show_first};
+    static const struct view_ops second = {.name = "b", .title = "B", .create = blank_create,
+                                           .destroy = blank_destroy, .action = blank_action,
+                                           .show = show_second};
+    static const struct view_ops *const both[] = {&first, &second};
+    struct keymap *km = keymap_new();
+    struct model *m = model_new(NULL, NULL);
+    shown_times[0] = shown_times[1] = 0;
+    struct ui *ui = ui_new(m, km, both, 2, NULL, NULL);
+    assert_int_equal(shown_times[0], 1);
+    assert_int_equal(shown_times[1], 0);
+    ui_free(ui);
+    model_go(m, "b");
+    ui = ui_new(m, km, both, 2, NULL, NULL);
+    assert_string_equal(ui_screen(ui), "b");
+    assert_int_equal(shown_times[0], 1);
+    assert_int_equal(shown_times[1], 1);
+    assert_true(ui_action(ui, ACT_BACK, NULL));
+    assert_string_equal(ui_screen(ui), "a");
+    assert_int_equal(shown_times[0], 2);
+    ui_free(ui);
+    model_free(m);
+    keymap_free(km);
+}
+
 static void quitting(void **state)
 {
     struct fixture *f = *state;
@@ -320,7 +382,7 @@ int main(void)
         UI_TEST(searches),
         UI_TEST(letters),
         UI_TEST(command_line),
-        UI_TEST(settings_shown),
+        UI_TEST(settings_shown), cmocka_unit_test(begins_where_it_is_told),
         UI_TEST(requests),
         UI_TEST(mouse_events),
     };

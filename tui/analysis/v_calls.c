@@ -14,10 +14,10 @@
 #include "tui/ui/line.h"
 #include "tui/analysis/function_pane.h"
 #include "tui/ui/list.h"
-#include "tui/ui/list_export.h"
 #include "tui/ui/model.h"
 #include "tui/ui/name.h"
 #include "tui/timeline/ruler.h"
+#include "tui/ui/table.h"
 #include "tui/ui/worker.h"
 
 #define CALLS_MAX     100000 /* sorted again within a frame */
@@ -45,6 +45,7 @@ struct filter {
 struct calls_view {
     struct model *m;
     struct list *list;
+    struct table table;
     const struct trace *trace; /* NULL: no function was chosen */
     fn_id fn;
     struct stats_options options;
@@ -185,8 +186,9 @@ static int compare(const void *a, const void *b, void *arg)
     return order ? order : (i > j) - (i < j);
 }
 
-static void arrange(struct calls_view *v)
+static void arrange(void *arg)
 {
+    struct calls_view *v = arg;
     v->rows.len = 0;
     for (size_t i = 0; i < v->calls.n; i++)
         if (passes(v, &v->calls.longest[i]))
@@ -232,8 +234,9 @@ static int parse_word(const struct calls_view *v, struct filter *f, const char *
 }
 
 /* ">=1us" "<=2ms" "tid=4713", anything else: part of the caller's name or a PCRE2 pattern. */
-static void set_filter(struct calls_view *v, const char *text)
+static void set_filter(void *arg, const char *text)
 {
+    struct calls_view *v = arg;
     struct filter f = {.text = xstrdup(text ? text : "")};
     struct err err = {0};
     char *copy = xstrdup(f.text), *save = NULL;
@@ -332,6 +335,31 @@ static bool answer(struct calls_view *v)
     return true;
 }
 
+static void open_call(void *arg)
+{
+    struct calls_view *v = arg;
+    const struct stats_call *c = call_at(v, list_selected(v->list));
+    if (!c)
+        return;
+    model_set_cursor_call(v->m, trace_thread(v->trace, c->thread)->tid, c->start_ns, c->depth);
+    model_go(v->m, "timeline");
+}
+
+static const char *filter_text(void *arg)
+{
+    const struct calls_view *v = arg;
+    return v->filter.text ? v->filter.text : "";
+}
+
+static const struct table_ops table_ops = {.row = "call",
+                                           .sort = "duration, start or tid",
+                                           .file = "calls.tsv",
+                                           .arrange = arrange,
+                                           .filter = set_filter,
+                                           .filter_text = filter_text,
+                                           .open = open_call,
+                                           .count = row_count};
+
 /* ---- A view's members ---- */
 
 static void *create(struct model *m)
@@ -339,6 +367,7 @@ static void *create(struct model *m)
     struct calls_view *v = xcalloc(1, sizeof *v);
     v->m = m;
     v->list = list_new(columns, COL_COUNT, &list_rows, v);
+    v->table = (struct table){m, v->list, columns, &table_ops, v};
     list_set_sort(v->list, COL_DURATION, false);
     return v;
 }
@@ -397,12 +426,9 @@ static void draw_head(struct calls_view *v, struct surface *s, struct rect r)
              ruler_duration(p50, f->p50_ns, insn), ruler_duration(mean, f->mean_ns, insn),
              ruler_duration(p99, f->p99_ns, insn), ruler_duration(max, f->max_ns, insn));
     line_draw(s, r.row, r.col, r.cols, left, (struct style){0}, v->m->glyphs);
-    snprintf(left, sizeof left, " Filter: %.200s%s%s", v->filter.text && *v->filter.text ? v->filter.text : "none",
-             v->options.to_ns ? "   range A-B" : "", v->options.thread >= 0 ? "   one thread" : "");
-    surface_text(s, r.row + 1, r.col, r.cols, left, SIZE_MAX, (struct style){0});
-    int len = (int)strlen(right);
-    if (len < r.cols)
-        surface_text(s, r.row + 1, r.col + r.cols - len, len, right, SIZE_MAX, (struct style){0});
+    snprintf(left, sizeof left, "%s%s", v->options.to_ns ? "   range A-B" : "",
+             v->options.thread >= 0 ? "   one thread" : "");
+    table_draw_scope(&v->table, s, (struct rect){r.row + 1, r.col, 1, r.cols}, left, right);
 }
 
 /* The histogram and its title; no more rows than it has powers of two. */
@@ -444,16 +470,6 @@ static void draw(void *view, struct surface *s, struct rect r)
                                 v->m->glyphs);
 }
 
-static bool open_call(struct calls_view *v)
-{
-    const struct stats_call *c = call_at(v, list_selected(v->list));
-    if (!c)
-        return true;
-    model_set_cursor_call(v->m, trace_thread(v->trace, c->thread)->tid, c->start_ns, c->depth);
-    model_go(v->m, "timeline");
-    return true;
-}
-
 static void name_subject(struct calls_view *v)
 {
     const struct stats_call *c = call_at(v, list_selected(v->list));
@@ -466,52 +482,9 @@ static void name_subject(struct calls_view *v)
                                                         .index = c->index});
 }
 
-static bool sort_by(struct calls_view *v, const char *arg)
-{
-    size_t column = arg && *arg ? list_find_column(v->list, arg) : SIZE_MAX;
-    if (column == SIZE_MAX || columns[column].fixed) {
-        model_error(v->m, "sort takes duration, start or tid");
-        return true;
-    }
-    list_set_sort(v->list, column, list_sort_inverted(v->list));
-    arrange(v);
-    return true;
-}
-
-static void on_export(void *arg, const char *path)
-{
-    struct calls_view *v = arg;
-    if (path && *path)
-        list_export(v->m, v->list, path, v->rows.len, "calls");
-}
-
-static bool cancel(struct calls_view *v)
-{
-    if (v->busy)
-        forget(v);
-    else if (*list_pattern(v->list))
-        list_search(v->list, NULL);
-    else if (v->filter.text && *v->filter.text)
-        set_filter(v, NULL);
-    else
-        return false;
-    return true;
-}
-
 static bool own_action(struct calls_view *v, enum action act, const char *arg)
 {
     switch ((int)act) {
-    case ACT_OPEN:
-        return open_call(v);
-    case ACT_FILTER:
-        set_filter(v, arg);
-        return true;
-    case ACT_SEARCH:
-        if (!list_search(v->list, arg) && arg && *arg)
-            model_say(v->m, "no call here has \"%s\"", arg);
-        return true;
-    case ACT_SORT:
-        return sort_by(v, arg);
     case ACT_OPTIONS:
         v->one_thread = !v->one_thread;
         model_say(v->m, v->one_thread ? "the thread of the timeline's cursor alone" : "all threads");
@@ -520,20 +493,17 @@ static bool own_action(struct calls_view *v, enum action act, const char *arg)
     case ACT_COPY:
         model_copy(v->m, function_of(v)->name);
         return true;
-    case ACT_EXPORT:
-        if (arg && *arg)
-            on_export(v, arg);
-        else
-            model_prompt(v->m, "Export to: ", "calls.tsv", on_export, v);
-        return true;
     case ACT_RELOAD:
         count(v);
         return true;
     case ACT_INTERRUPT:
     case ACT_CANCEL:
-        return cancel(v);
+        if (!v->busy)
+            return table_action(&v->table, ACT_CANCEL, NULL);
+        forget(v);
+        return true;
     default:
-        return list_action(v->list, act);
+        return table_action(&v->table, act, arg);
     }
 }
 
@@ -546,8 +516,6 @@ static bool action(void *view, enum action act, const char *arg)
         name_subject(v); /* the screen that answers comes next */
     if (act == ACT_COMPARE || !v->trace || !v->shown || !own_action(v, act, arg))
         return false;
-    if (act == ACT_SORT_NEXT || act == ACT_SORT_PREV || act == ACT_SORT_INVERT)
-        arrange(v);
     model_redraw(v->m);
     return true;
 }
@@ -556,11 +524,7 @@ static bool mouse(void *view, const struct mouse *m, struct rect r)
 {
     struct calls_view *v = view;
     (void)r;
-    enum list_hit hit = v->trace && v->rows.len ? list_mouse(v->list, m) : LIST_MISS;
-    if (hit == LIST_SORTED)
-        arrange(v);
-    if (hit == LIST_OPENED)
-        open_call(v);
+    enum list_hit hit = v->trace && v->rows.len ? table_mouse(&v->table, m) : LIST_MISS;
     model_redraw(v->m);
     return hit != LIST_MISS;
 }

@@ -10,10 +10,10 @@
 #include "tui/ui/line.h"
 #include "tui/analysis/compare_rows.h"
 #include "tui/ui/list.h"
-#include "tui/ui/list_export.h"
 #include "tui/ui/model.h"
 #include "tui/ui/name.h"
 #include "tui/timeline/ruler.h"
+#include "tui/ui/table.h"
 #include "tui/ui/worker.h"
 
 #define PANE_ROWS     3
@@ -22,6 +22,7 @@
 struct compare_view {
     struct model *m;
     struct list *list;
+    struct table table;
     struct compare_rows *rows;
     const struct trace *trace; /* NULL: no call was chosen */
     fn_id fn;
@@ -64,8 +65,9 @@ static const struct list_rows list_rows = {
     .count = row_count, .identity = row_identity, .cell = row_cell, .plain = row_plain,
     .fields = compare_fields};
 
-static void arrange(struct compare_view *v)
+static void arrange(void *arg)
 {
+    struct compare_view *v = arg;
     compare_rows_sort(v->rows, (enum compare_column)list_sort_column(v->list), list_sort_inverted(v->list));
     list_refresh(v->list, false);
 }
@@ -165,6 +167,46 @@ static bool answer(struct compare_view *v)
     return true;
 }
 
+/* To the function's longest call inside the call of the chosen side. */
+static void open_call(void *arg)
+{
+    struct compare_view *v = arg;
+    const struct compare_row *row = compare_rows_at(v->rows, list_selected(v->list));
+    if (!row)
+        return;
+    const struct compare_side *c = &row->side[v->side];
+    if (c->calls == 0) {
+        model_say(v->m, "%s does not call it; Tab: the other one", v->side ? "the median call" : "this call");
+        return;
+    }
+    model_set_cursor_call(v->m, trace_thread(v->trace, c->longest.thread)->tid, c->longest.start_ns,
+                          c->longest.depth);
+    model_go(v->m, "timeline");
+}
+
+static void filter(void *arg, const char *text)
+{
+    struct compare_view *v = arg;
+    struct err err;
+    if (compare_rows_filter(v->rows, text, &err))
+        model_error(v->m, "%s", err.text);
+    list_refresh(v->list, false);
+}
+
+static const char *filter_text(void *arg)
+{
+    return compare_rows_filter_text(((struct compare_view *)arg)->rows);
+}
+
+static const struct table_ops table_ops = {.row = "function",
+                                           .sort = "self diff, self, med.self, call diff, ..., function",
+                                           .file = "compare.tsv",
+                                           .arrange = arrange,
+                                           .filter = filter,
+                                           .filter_text = filter_text,
+                                           .open = open_call,
+                                           .count = row_count};
+
 /* ---- A view's members ---- */
 
 static void *create(struct model *m)
@@ -173,6 +215,7 @@ static void *create(struct model *m)
     v->m = m;
     v->rows = compare_rows_new();
     v->list = list_new(compare_columns, CMP_COUNT, &list_rows, v);
+    v->table = (struct table){m, v->list, compare_columns, &table_ops, v};
     list_set_sort(v->list, CMP_SELF_DIFF, false);
     return v;
 }
@@ -245,21 +288,6 @@ static void draw_side(struct compare_view *v, struct surface *s, struct rect r, 
     line_draw(s, r.row, r.col + 1, r.cols - 1, text, style, v->m->glyphs);
 }
 
-static void draw_scope(struct compare_view *v, struct surface *s, struct rect r)
-{
-    char left[300], right[120], a[FMT_MAX], b[FMT_MAX];
-    const char *filter = compare_rows_filter_text(v->rows);
-    snprintf(left, sizeof left, " Filter: %.200s", *filter ? filter : "none");
-    snprintf(right, sizeof right, "%s of %s functions   sort: %s%s ",
-             fmt_count(a, compare_rows_count(v->rows)), fmt_count(b, compare_rows_total(v->rows)),
-             compare_columns[list_sort_column(v->list)].title,
-             list_sort_inverted(v->list) ? " inverted" : "");
-    surface_text(s, r.row, r.col, r.cols, left, SIZE_MAX, (struct style){0});
-    int len = (int)strlen(right);
-    if (len < r.cols)
-        surface_text(s, r.row, r.col + r.cols - len, len, right, SIZE_MAX, (struct style){0});
-}
-
 static void draw_pane(struct compare_view *v, struct surface *s, struct rect r)
 {
     const struct compare_row *row = compare_rows_at(v->rows, list_selected(v->list));
@@ -291,7 +319,7 @@ static void draw_pane(struct compare_view *v, struct surface *s, struct rect r)
 static void draw(void *view, struct surface *s, struct rect r)
 {
     struct compare_view *v = view;
-    char title[400], name[256];
+    char title[400], name[256], scope[160];
     if (r.rows < 6)
         return;
     if (!v->trace) {
@@ -311,104 +339,34 @@ static void draw(void *view, struct surface *s, struct rect r)
     }
     for (int side = 0; side < 2; side++)
         draw_side(v, s, (struct rect){r.row + 1 + side, r.col, 1, r.cols}, side);
-    draw_scope(v, s, (struct rect){r.row + 3, r.col, 1, r.cols});
+    table_scope_text(&v->table, scope, sizeof scope, compare_rows_total(v->rows));
+    table_draw_scope(&v->table, s, (struct rect){r.row + 3, r.col, 1, r.cols}, "", scope);
     int pane = r.rows >= PANE_MIN_ROWS ? PANE_ROWS : 0;
     list_draw(v->list, s, (struct rect){r.row + 4, r.col, r.rows - 4 - pane, r.cols}, v->m->glyphs);
     if (pane)
         draw_pane(v, s, (struct rect){r.row + r.rows - pane, r.col, pane, r.cols});
 }
 
-/* To the function's longest call inside the call of the chosen side. */
-static bool open_call(struct compare_view *v)
-{
-    const struct compare_row *row = compare_rows_at(v->rows, list_selected(v->list));
-    if (!row)
-        return true;
-    const struct compare_side *c = &row->side[v->side];
-    if (c->calls == 0) {
-        model_say(v->m, "%s does not call it; Tab: the other one", v->side ? "the median call" : "this call");
-        return true;
-    }
-    model_set_cursor_call(v->m, trace_thread(v->trace, c->longest.thread)->tid, c->longest.start_ns,
-                          c->longest.depth);
-    model_go(v->m, "timeline");
-    return true;
-}
-
-static bool sort_by(struct compare_view *v, const char *arg)
-{
-    size_t column = arg && *arg ? list_find_column(v->list, arg) : SIZE_MAX;
-    if (column == SIZE_MAX) {
-        model_error(v->m, "sort takes a column: self diff, self, med.self, call diff, ..., function");
-        return true;
-    }
-    list_set_sort(v->list, column, list_sort_inverted(v->list));
-    arrange(v);
-    return true;
-}
-
-static bool filter(struct compare_view *v, const char *arg)
-{
-    struct err err;
-    if (compare_rows_filter(v->rows, arg, &err))
-        model_error(v->m, "%s", err.text);
-    list_refresh(v->list, false);
-    return true;
-}
-
-static void on_export(void *arg, const char *path)
-{
-    struct compare_view *v = arg;
-    if (path && *path)
-        list_export(v->m, v->list, path, compare_rows_count(v->rows), "functions");
-}
-
-static bool cancel(struct compare_view *v)
-{
-    if (v->busy)
-        forget(v);
-    else if (*list_pattern(v->list))
-        list_search(v->list, NULL);
-    else if (*compare_rows_filter_text(v->rows))
-        filter(v, NULL);
-    else
-        return false;
-    return true;
-}
-
 static bool own_action(struct compare_view *v, enum action act, const char *arg)
 {
     const struct compare_row *row = compare_rows_at(v->rows, list_selected(v->list));
     switch ((int)act) {
-    case ACT_OPEN:
-        return open_call(v);
     case ACT_PANE_NEXT:
     case ACT_PANE_PREV:
         v->side = !v->side;
         return true;
-    case ACT_FILTER:
-        return filter(v, arg);
-    case ACT_SEARCH:
-        if (!list_search(v->list, arg) && arg && *arg)
-            model_say(v->m, "no function here has \"%s\"", arg);
-        return true;
-    case ACT_SORT:
-        return sort_by(v, arg);
     case ACT_COPY:
         if (row)
             model_copy(v->m, functions_get(trace_functions(v->trace), row->fn)->name);
         return true;
-    case ACT_EXPORT:
-        if (arg && *arg)
-            on_export(v, arg);
-        else
-            model_prompt(v->m, "Export to: ", "compare.tsv", on_export, v);
-        return true;
     case ACT_INTERRUPT:
     case ACT_CANCEL:
-        return cancel(v);
+        if (!v->busy)
+            return table_action(&v->table, ACT_CANCEL, NULL);
+        forget(v);
+        return true;
     default:
-        return list_action(v->list, act);
+        return table_action(&v->table, act, arg);
     }
 }
 
@@ -429,8 +387,6 @@ static bool action(void *view, enum action act, const char *arg)
         name_subject(v); /* the screen that answers comes next */
     if (act == ACT_CALLS || !v->trace || !v->shown || !own_action(v, act, arg))
         return false;
-    if (act == ACT_SORT_NEXT || act == ACT_SORT_PREV || act == ACT_SORT_INVERT)
-        arrange(v);
     model_redraw(v->m);
     return true;
 }
@@ -445,12 +401,7 @@ static bool mouse(void *view, const struct mouse *m, struct rect r)
         v->side = m->row - r.row - 1;
         return true;
     }
-    enum list_hit hit = list_mouse(v->list, m);
-    if (hit == LIST_SORTED)
-        arrange(v);
-    if (hit == LIST_OPENED)
-        open_call(v);
-    return hit != LIST_MISS;
+    return table_mouse(&v->table, m) != LIST_MISS;
 }
 
 static void state(void *view, char *out, size_t size)

@@ -12,6 +12,7 @@
 #include "tui/ui/list.h"
 #include "tui/ui/model.h"
 #include "tui/timeline/ruler.h"
+#include "tui/ui/table.h"
 #include "tui/trace/trace_export.h"
 #include "tui/trace/trace_stats.h"
 
@@ -22,6 +23,7 @@ struct function_view {
     struct trace_stats *stats;
     struct function_rows *rows;
     struct list *list;
+    struct table table;
     struct function_pane *pane;
     struct trace_export *export;
     bool shown, stale; /* stale: to be counted anew once it is shown */
@@ -107,6 +109,53 @@ static void count_anew(struct function_view *v)
     trace_stats_start(v->stats, v->m->trace, &v->options);
 }
 
+static void arrange(void *arg)
+{
+    struct function_view *v = arg;
+    function_rows_sort(v->rows, (enum function_column)list_sort_column(v->list),
+                       list_sort_inverted(v->list));
+    list_refresh(v->list, false);
+}
+
+static void open_call(void *arg)
+{
+    struct function_view *v = arg;
+    const struct stats_call *c = function_pane_call(v->pane);
+    const struct function_stats *f = function_rows_at(v->rows, list_selected(v->list));
+    struct stats_call one;
+    if (!f)
+        return;
+    /* Without the pane, or before it is filled, look now. */
+    if (!c && stats_longest(v->m->trace, f->fn, &v->options, &one, 1) == 1)
+        c = &one;
+    if (!c)
+        return;
+    model_set_cursor_call(v->m, trace_thread(v->m->trace, c->thread)->tid, c->start_ns, c->depth);
+    model_go(v->m, "timeline");
+}
+
+static void filter(void *arg, const char *text)
+{
+    struct function_view *v = arg;
+    struct err err;
+    if (function_rows_filter(v->rows, text, &err))
+        model_error(v->m, "%s", err.text);
+    list_refresh(v->list, false);
+}
+
+static const char *filter_text(void *arg)
+{
+    return function_rows_filter_text(((struct function_view *)arg)->rows);
+}
+
+static const struct table_ops table_ops = {.row = "function",
+                                           .sort = "calls, total, self, min, avg, p50, p99, max or function",
+                                           .arrange = arrange,
+                                           .filter = filter,
+                                           .filter_text = filter_text,
+                                           .open = open_call,
+                                           .count = row_count};
+
 /* ---- A view's members ---- */
 
 static void pane_ready(void *arg)
@@ -124,6 +173,7 @@ static void *create(struct model *m)
     v->pane = function_pane_new(m->loop, pane_ready, m);
     v->export = trace_export_new(m, "functions");
     v->list = list_new(function_columns, FCOL_COUNT, &list_rows, v);
+    v->table = (struct table){m, v->list, function_columns, &table_ops, v};
     list_set_sort(v->list, FCOL_SELF, false);
     v->stale = m->trace != NULL;
     return v;
@@ -178,22 +228,6 @@ static void changed(void *view, enum model_change what)
         count_anew(v);
 }
 
-static void draw_scope(struct function_view *v, struct surface *s, int row, struct rect r)
-{
-    char left[300], right[160], a[FMT_MAX], b[FMT_MAX];
-    const char *filter = function_rows_filter_text(v->rows);
-    snprintf(left, sizeof left, " Filter: %.200s%s", *filter ? filter : "none",
-             v->one_thread ? "   this thread" : "");
-    snprintf(right, sizeof right, "%s of %s functions   sort: %s%s ",
-             fmt_count(a, function_rows_count(v->rows)), fmt_count(b, function_rows_total(v->rows)),
-             function_columns[list_sort_column(v->list)].title,
-             list_sort_inverted(v->list) ? " inverted" : "");
-    surface_text(s, row, r.col, r.cols, left, SIZE_MAX, (struct style){0});
-    int len = (int)strlen(right);
-    if (len < r.cols)
-        surface_text(s, row, r.col + r.cols - len, len, right, SIZE_MAX, (struct style){0});
-}
-
 static void draw_empty(struct function_view *v, struct surface *s, struct rect r)
 {
     const char *text = !v->m->trace                  ? "No trace is open: 4 says how to get one."
@@ -207,9 +241,12 @@ static void draw_empty(struct function_view *v, struct surface *s, struct rect r
 static void draw(void *view, struct surface *s, struct rect r)
 {
     struct function_view *v = view;
+    char scope[160];
     if (r.rows < 2)
         return;
-    draw_scope(v, s, r.row, r);
+    table_scope_text(&v->table, scope, sizeof scope, function_rows_total(v->rows));
+    table_draw_scope(&v->table, s, (struct rect){r.row, r.col, 1, r.cols}, v->one_thread ? "   this thread" : "",
+                     scope);
     int pane = v->details && r.rows >= PANE_MIN_ROWS && function_rows_count(v->rows) ? 11 : 0;
     struct rect body = {r.row + 1, r.col, r.rows - 1 - pane, r.cols};
     list_draw(v->list, s, body, v->m->glyphs);
@@ -219,51 +256,6 @@ static void draw(void *view, struct surface *s, struct rect r)
     if (pane && f)
         function_pane_draw(v->pane, s, (struct rect){r.row + r.rows - pane, r.col, pane, r.cols}, f,
                            v->m->glyphs);
-}
-
-static void sort_rows(struct function_view *v)
-{
-    function_rows_sort(v->rows, (enum function_column)list_sort_column(v->list),
-                       list_sort_inverted(v->list));
-    list_refresh(v->list, false);
-}
-
-static bool open_call(struct function_view *v)
-{
-    const struct stats_call *c = function_pane_call(v->pane);
-    const struct function_stats *f = function_rows_at(v->rows, list_selected(v->list));
-    struct stats_call one;
-    if (!f)
-        return true;
-    /* Without the pane, or before it is filled, look now. */
-    if (!c && stats_longest(v->m->trace, f->fn, &v->options, &one, 1) == 1)
-        c = &one;
-    if (!c)
-        return true;
-    model_set_cursor_call(v->m, trace_thread(v->m->trace, c->thread)->tid, c->start_ns, c->depth);
-    model_go(v->m, "timeline");
-    return true;
-}
-
-static bool sort_by(struct function_view *v, const char *arg)
-{
-    size_t column = arg && *arg ? list_find_column(v->list, arg) : SIZE_MAX;
-    if (column == SIZE_MAX || function_columns[column].fixed) {
-        model_error(v->m, "sort takes calls, total, self, min, avg, p50, p99, max or function");
-        return true;
-    }
-    list_set_sort(v->list, column, list_sort_inverted(v->list));
-    sort_rows(v);
-    return true;
-}
-
-static bool filter(struct function_view *v, const char *arg)
-{
-    struct err err;
-    if (function_rows_filter(v->rows, arg, &err))
-        model_error(v->m, "%s", err.text);
-    list_refresh(v->list, false);
-    return true;
 }
 
 /* The chosen function, and of its calls the one chosen in the pane. */
@@ -288,16 +280,6 @@ static bool own_action(struct function_view *v, enum action act, const char *arg
 {
     const struct function_stats *f = function_rows_at(v->rows, list_selected(v->list));
     switch ((int)act) {
-    case ACT_OPEN:
-        return open_call(v);
-    case ACT_FILTER:
-        return filter(v, arg);
-    case ACT_SEARCH:
-        if (!list_search(v->list, arg) && arg && *arg)
-            model_say(v->m, "no function here has \"%s\"", arg);
-        return true;
-    case ACT_SORT:
-        return sort_by(v, arg);
     case ACT_COMPARE:
     case ACT_CALLS:
         name_subject(v, f); /* the screens that answer come next */
@@ -328,27 +310,16 @@ static bool own_action(struct function_view *v, enum action act, const char *arg
     case ACT_RELOAD:
         count_anew(v);
         return true;
-    case ACT_CANCEL:
-        if (*list_pattern(v->list))
-            list_search(v->list, NULL);
-        else if (*function_rows_filter_text(v->rows))
-            filter(v, NULL);
-        else
-            return false;
-        return true;
     default:
-        return false;
+        return table_action(&v->table, act, arg);
     }
 }
 
 static bool action(void *view, enum action act, const char *arg)
 {
     struct function_view *v = view;
-    bool used = v->m->trace && (own_action(v, act, arg) || list_action(v->list, act));
-    if (!used)
+    if (!v->m->trace || !own_action(v, act, arg))
         return false;
-    if (act == ACT_SORT_NEXT || act == ACT_SORT_PREV || act == ACT_SORT_INVERT)
-        sort_rows(v);
     if (v->m->trace && !trace_stats_busy(v->stats) && act != ACT_CALL_NEXT && act != ACT_CALL_PREV)
         select_changed(v);
     model_redraw(v->m);
@@ -359,13 +330,9 @@ static bool mouse(void *view, const struct mouse *m, struct rect r)
 {
     struct function_view *v = view;
     (void)r;
-    enum list_hit hit = v->m->trace ? list_mouse(v->list, m) : LIST_MISS;
-    if (hit == LIST_SORTED)
-        sort_rows(v);
+    enum list_hit hit = v->m->trace ? table_mouse(&v->table, m) : LIST_MISS;
     if (hit != LIST_MISS)
         select_changed(v);
-    if (hit == LIST_OPENED)
-        open_call(v);
     model_redraw(v->m);
     return hit != LIST_MISS;
 }

@@ -314,12 +314,12 @@ static int start(struct app *a)
         rc = apply_settings(a, &a->err);
     if (rc < 0)
         return rc;
+    if (a->options->screen)
+        model_go(a->m, a->options->screen);
     a->ui = ui_new(a->m, a->km, screens, screens_count, &hooks, a);
     a->tty_id = loop_add_fd(a->loop, term_fd(a->term), POLLIN, tty_ready, a);
     a->signals_id = loop_add_fd(a->loop, signals, POLLIN, signal_came, a);
     a->tick_timer = loop_add_timer(a->loop, loop_now_ns(a->loop) + TICK_NS, tick, a);
-    if (a->options->screen)
-        model_go(a->m, a->options->screen);
     return a->options->start ? a->options->start(a->options->arg, a->m, &a->err) : 0;
 }
 

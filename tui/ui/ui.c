@@ -43,9 +43,9 @@ struct ui *ui_new(struct model *m, struct keymap *km, const struct view_ops *con
     m->on_change_arg = ui;
     if (n == 0)
         ui_show_help(ui, true);
-    else if (screens[0]->show)
-        screens[0]->show(ui->views[0]);
     ui_take_requests(ui);
+    if (n > 0 && ui->active == 0 && screens[0]->show)
+        screens[0]->show(ui->views[0]);
     return ui;
 }
 

@@ -29,7 +29,8 @@ struct ui_hooks {
 #define UI_MIN_ROWS 16
 #define UI_MIN_COLS 60
 
-/* Creates every view; the first screen is shown. The model's on_change is taken over. screens must
+/* Creates every view and shows the first, or the one that the model was told to go to (the first is then where
+ * the way back ends, and has cost nothing). The model's on_change is taken over. screens must
  * outlive the ui; model, keymap and hooks stay the caller's. */
 struct ui *ui_new(struct model *m, struct keymap *km, const struct view_ops *const *screens, size_t n,
                   const struct ui_hooks *hooks, void *hooks_arg);

@@ -1,0 +1,111 @@
+#include "tui/ui/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/fmt.h"
+#include "core/base/utf8.h"
+#include "tui/ui/line.h"
+#include "tui/ui/list_export.h"
+
+static bool is_sorting(enum action act)
+{
+    return act == ACT_SORT_NEXT || act == ACT_SORT_PREV || act == ACT_SORT_INVERT;
+}
+
+static void sort_by(struct table *t, const char *title)
+{
+    size_t column = title && *title ? list_find_column(t->list, title) : SIZE_MAX;
+    if (column == SIZE_MAX || t->columns[column].fixed) {
+        model_error(t->m, "sort takes %s", t->ops->sort);
+        return;
+    }
+    list_set_sort(t->list, column, list_sort_inverted(t->list));
+    t->ops->arrange(t->screen);
+}
+
+static void on_path(void *arg, const char *path)
+{
+    struct table *t = arg;
+    char rows[32];
+    snprintf(rows, sizeof rows, "%ss", t->ops->row);
+    if (path && *path)
+        list_export(t->m, t->list, path, t->ops->count(t->screen), rows);
+}
+
+static bool cancel(struct table *t)
+{
+    if (*list_pattern(t->list))
+        list_search(t->list, NULL);
+    else if (*t->ops->filter_text(t->screen))
+        t->ops->filter(t->screen, NULL);
+    else
+        return false;
+    return true;
+}
+
+bool table_action(struct table *t, enum action act, const char *arg)
+{
+    bool moved;
+    switch ((int)act) {
+    case ACT_OPEN:
+        t->ops->open(t->screen);
+        return true;
+    case ACT_FILTER:
+        t->ops->filter(t->screen, arg);
+        return true;
+    case ACT_SEARCH:
+        if (!list_search(t->list, arg) && arg && *arg)
+            model_say(t->m, "no %s here has \"%s\"", t->ops->row, arg);
+        return true;
+    case ACT_SORT:
+        sort_by(t, arg);
+        return true;
+    case ACT_EXPORT:
+        if (!t->ops->file)
+            return false;
+        if (arg && *arg)
+            on_path(t, arg);
+        else
+            model_prompt(t->m, "Export to: ", t->ops->file, on_path, t);
+        return true;
+    case ACT_CANCEL:
+        return cancel(t);
+    default:
+        moved = list_action(t->list, act);
+        if (moved && is_sorting(act))
+            t->ops->arrange(t->screen);
+        return moved;
+    }
+}
+
+enum list_hit table_mouse(struct table *t, const struct mouse *m)
+{
+    enum list_hit hit = list_mouse(t->list, m);
+    if (hit == LIST_SORTED)
+        t->ops->arrange(t->screen);
+    if (hit == LIST_OPENED)
+        t->ops->open(t->screen);
+    return hit;
+}
+
+void table_draw_scope(const struct table *t, struct surface *s, struct rect r, const char *note,
+                      const char *right)
+{
+    char left[300];
+    const char *filter = t->ops->filter_text(t->screen);
+    int len = (int)utf8_cols(right, strlen(right));
+    snprintf(left, sizeof left, " Filter: %.200s%s", *filter ? filter : "none", note);
+    if (len + 16 > r.cols)
+        len = 0;
+    line_cut(s, r.row, r.col, r.cols - len, left, (struct style){0}, t->m->glyphs);
+    surface_text(s, r.row, r.col + r.cols - len, len, right, SIZE_MAX, (struct style){0});
+}
+
+void table_scope_text(const struct table *t, char *out, size_t size, size_t total)
+{
+    char a[FMT_MAX], b[FMT_MAX];
+    snprintf(out, size, "%s of %s %s%s   sort: %s%s ", fmt_count(a, t->ops->count(t->screen)), fmt_count(b, total), t->ops->row,
+             total == 1 ? "" : "s", t->columns[list_sort_column(t->list)].title,
+             list_sort_inverted(t->list) ? " inverted" : "");
+}
