@@ -25,7 +25,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#ifdef __clang__ /* which never clones and does not know the word */
+#define NI __attribute__((noinline))
+#else
 #define NI __attribute__((noinline, noclone))
+#endif
 
 static long errors;
 extern char **environ;

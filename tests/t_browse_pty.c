@@ -98,7 +98,8 @@ static char *screen(const char *dir, const char *name)
     return text;
 }
 
-static void assert_on(const char *dir, const char *name, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void assert_on(const char *dir, const char *name,
+                                                            const char *fmt, ...)
 {
     char want[200], *text = screen(dir, name);
     va_list ap;
