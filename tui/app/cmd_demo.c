@@ -108,7 +108,6 @@ static int demo_batch(struct cli *c)
     struct recording *r;
     struct open_options open = {.snapshot = OPEN_LAST, .stdin_fd = -1};
     cmd_probe_machine(m, false);
-    c->setup.inherit_stdio = true;
     int status = cmd_batch(m, &c->setup, false, &dir);
     free(m);
     if (!dir)
