@@ -2,8 +2,8 @@
 # Field reports: which rows of tests/field.txt the tests that ran have shown.
 #   tests/field.sh LOGS [part]    LOGS holds a NAME.log of every test that ran; part: not all did
 # A row is shown when a test named after it passed: a cmocka function field_ID_… (several ids:
-# field_A1_A8_…), or a line "field ID …" of a shell test. Prints the rows shown, and fails when the table
-# and the run do not agree.
+# field_A1_A8_…), or a line "field ID …" of a shell test ("field ID SKIPPED: why" where it cannot run).
+# Prints the rows shown, and fails when the table and the run do not agree.
 set -u
 cd "$(dirname "$0")" || exit 1
 grep -aE '^(\[ +(OK|FAILED|SKIPPED) +\] field(_[A-H][0-9]+)+_|field [A-H][0-9]+ )' "$1"/*.log /dev/null |
@@ -26,7 +26,7 @@ FILENAME == "field.txt" {
 }
 { # TEST [ RESULT ] field_A1_A8_words, or TEST field A1 words
     if ($2 == "field") {
-        result = "OK"
+        result = $4 == "SKIPPED:" ? "SKIPPED" : "OK"
         k = split($3, ids, "_")
     } else {
         result = $3
