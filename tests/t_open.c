@@ -1,5 +1,5 @@
 /* decode/open/open with real recordings: every sample's stack and period held against `perf script`, the same
- * recording as perf.data, as text, on a pipe; snapshot directories with hits; what cannot be opened. */
+ * recording as perf.data, as text, on a pipe; what cannot be opened. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,21 +17,11 @@
 
 #include "decode/export/export.h"
 #include "decode/open/open.h"
+#include "tests/lib_open.h"
 #include "tests/lib_perf.h"
 #include "tests/lib_perfwriter.h"
 
 static const struct open_options plain = {.stdin_fd = -1};
-
-static struct recording *open_ok(const char *path, const struct open_options *o)
-{
-    struct recording *r = NULL;
-    struct err err = {0};
-    if (open_recording(&r, path, o, &err) < 0)
-        fail_msg("%s: %s", path, err.text);
-    if (trace_check(r->trace, &err) < 0)
-        fail_msg("%s: %s", path, err.text);
-    return r;
-}
 
 static void assert_refused(const char *path, int code, const char *says)
 {
@@ -43,14 +33,6 @@ static void assert_refused(const char *path, int code, const char *says)
         fail_msg("\"%s\" lacks \"%s\"", err.text, says);
 }
 
-static bool has_note(const struct recording *r, const char *text)
-{
-    for (size_t i = 0; i < r->nnotes; i++)
-        if (strstr(r->notes[i], text))
-            return true;
-    return false;
-}
-
 /* One recording of threads, fork and exec for all tests of this file; NULL where perf cannot record. */
 static char *dir;
 static char data[300];
@@ -58,14 +40,8 @@ static char data[300];
 static int setup(void **state)
 {
     (void)state;
-    if (!lib_perf_works())
-        return 0;
-    int status = 1;
-    dir = lib_mkdtemp();
-    snprintf(data, sizeof data, "%s/perf.data", dir);
-    free(lib_run(&status, NULL, "%s record -q -o %s -e cpu-clock:u -F 2000 -g --switch-events -- %s 20 2>&1",
-                 lib_perf(), data, lib_tool("forker")));
-    return status;
+    dir = open_record_forker(data, sizeof data);
+    return 0;
 }
 
 static int teardown(void **state)
@@ -84,18 +60,6 @@ static int teardown(void **state)
 
 /* ---- Against perf script ---- */
 
-static void stack_of(const struct recording *r, const struct sample_event *e, char *out, size_t size)
-{
-    const struct stack_tree *tree = sample_log_stacks(r->samples);
-    size_t len = 0;
-    out[0] = '\0';
-    for (stack_id id = e->stack; id != STACK_EMPTY; id = stack_tree_node(tree, id).caller) {
-        const struct function *f = functions_get(trace_functions(r->trace), stack_tree_node(tree, id).fn);
-        len += (size_t)snprintf(out + len, size - len, "%s;", f->name);
-        assert_true(len < size);
-    }
-}
-
 /* perf's own list of samples: time, tid, period and symbols innermost first, by a scanner of its own. */
 static void every_stack_equals_perf_script(void **state)
 {
@@ -106,7 +70,7 @@ static void every_stack_equals_perf_script(void **state)
                          "%s script -i %s --no-inline -F pid,tid,time,period,ip,sym --ns 2>/dev/null",
                          lib_perf(), data);
     assert_int_equal(status, 0);
-    struct recording *r = open_ok(data, &plain);
+    struct recording *r = open_or_fail(data, &plain);
     const struct sample_event *e = sample_log_events(r->samples);
     size_t n = sample_log_count(r->samples), at = 0, samples = 0;
     char want[8192] = "", got[8192];
@@ -130,7 +94,7 @@ static void every_stack_equals_perf_script(void **state)
             assert_int_equal(sample_log_thread_at(r->samples, e[at].thread)->tid, tid);
             assert_int_equal(sample_log_thread_at(r->samples, e[at].thread)->pid, pid);
             assert_int_equal(e[at].period, period);
-            stack_of(r, &e[at], got, sizeof got);
+            open_stack_of(r, &e[at], got, sizeof got);
             sum += e[at++].period;
             perf_sum += period;
             samples++;
@@ -175,7 +139,7 @@ static void folded_equals_perf_script(void **state)
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         want[nwant++] = line;
     qsort(want, nwant, sizeof *want, by_text);
-    struct recording *r = open_ok(data, &plain);
+    struct recording *r = open_or_fail(data, &plain);
     struct export_options o = {.format = EXPORT_FOLDED};
     snprintf(path, sizeof path, "%s/folded", dir);
     assert_int_equal(export_to_path(path, r->trace, r->samples, &o, NULL), 0);
@@ -218,7 +182,7 @@ static void calls_become_spans(void **state)
     (void)state;
     NEED_PERF;
     struct open_options o = {.stdin_fd = -1, .pyramid = true};
-    struct recording *r = open_ok(data, &o);
+    struct recording *r = open_or_fail(data, &o);
     const struct trace_info *info = trace_info(r->trace);
     uint64_t ns = 0, off = 0;
     assert_true(info->sampled);
@@ -295,9 +259,9 @@ static void text_gives_the_same_trace(void **state)
                  "--show-lost-events -F comm,pid,tid,time,period,event,ip,sym,symoff,dso >%s 2>/dev/null",
                  lib_perf(), data, path));
     assert_int_equal(status, 0);
-    struct recording *a = open_ok(data, &plain), *b = open_ok(path, &plain);
-    assert_true(has_note(b, "names are those in the text"));
-    assert_false(has_note(b, "partial"));
+    struct recording *a = open_or_fail(data, &plain), *b = open_or_fail(path, &plain);
+    assert_true(open_has_note(b, "names are those in the text"));
+    assert_false(open_has_note(b, "partial"));
     char *x = span_lines(a), *y = span_lines(b);
     if (strcmp(x, y) != 0) {
         size_t i = 0, line = 0;
@@ -316,7 +280,7 @@ static void text_gives_the_same_trace(void **state)
     free(lib_run(&status, NULL, "gzip -k %s", path));
     assert_int_equal(status, 0);
     strcat(path, ".gz");
-    struct recording *c = open_ok(path, &plain);
+    struct recording *c = open_or_fail(path, &plain);
     x = exported(b, EXPORT_SPANS);
     y = exported(c, EXPORT_SPANS);
     assert_string_equal(x, y);
@@ -324,7 +288,7 @@ static void text_gives_the_same_trace(void **state)
     recording_free(c);
     path[strlen(path) - 3] = '\0';
     struct open_options o = {.stdin_fd = open(path, O_RDONLY)};
-    c = open_ok("-", &o);
+    c = open_or_fail("-", &o);
     y = exported(c, EXPORT_SPANS);
     assert_string_equal(x, y);
     close(o.stdin_fd);
@@ -347,170 +311,11 @@ static void pipe_layout_on_standard_input(void **state)
     FILE *p = popen(command, "r");
     assert_non_null(p);
     struct open_options o = {.stdin_fd = fileno(p)};
-    struct recording *r = open_ok("-", &o);
+    struct recording *r = open_or_fail("-", &o);
     pclose(p);
     uint64_t ns = 0;
     assert_true(count_spans(r, "thread_one", SPAN_SAMPLED, &ns) >= 1);
     recording_free(r);
-}
-
-/* ---- Snapshot directories ---- */
-
-static void snapshots_and_hits(void **state)
-{
-    (void)state;
-    NEED_PERF;
-    struct recording *r = open_ok(data, &plain);
-    uint64_t first = trace_info(r->trace)->first_ns, last = trace_info(r->trace)->last_ns;
-    size_t samples = sample_log_count(r->samples);
-    recording_free(r);
-
-    char session[400], path[500];
-    struct snapshot_dir *d = NULL;
-    struct err err = {0};
-    snprintf(session, sizeof session, "%s/session", dir);
-    assert_int_equal(snapshot_dir_create_at(&d, session, &err), 0);
-    pid_t pid = 4711;
-    char sample[] = "sample", mode[] = "trigger";
-    struct session_info info = {.recorder = sample, .mode = mode, .pids = &pid, .npids = 1};
-    assert_int_equal(snapshot_dir_write_info(d, &info, &err), 0);
-    for (unsigned i = 1; i <= 2; i++) {
-        int status = 1;
-        free(lib_run(&status, NULL, "mkdir %s/snap-%u && cp %s %s/snap-%u/perf.data", session, i, data,
-                     session, i));
-        assert_int_equal(status, 0);
-    }
-    char spin[] = "spin", key[] = "key";
-    const struct snapshot_hit hits[] = {
-        {first + 1000, 77, spin, 0x401000, 5, 6, 2500000, 1, true},
-        {first + 2000, 78, spin, 0x401000, 0, 0, 3000000, 0, false},
-        {last + 400, 0, key, 0, 0, 0, 0, 2, false},
-        {last + 9000000000, 77, spin, 0x401000, 0, 0, 0, 2, false}, /* a clock gone wrong */
-    };
-    for (size_t i = 0; i < 4; i++)
-        assert_int_equal(snapshot_dir_add_hit(d, &hits[i], &err), 0);
-    snapshot_dir_close(d);
-
-    r = open_ok(session, &plain);
-    assert_true(r->has_session);
-    assert_string_equal(r->session.recorder, "sample");
-    assert_int_equal(r->nsnapshots, 1);
-    assert_int_equal(r->snapshots[0], 2);
-    size_t n = 0, seen = 0;
-    const struct mark *m = trace_marks(r->trace, &n);
-    for (size_t i = 0; i < n; i++) {
-        if (m[i].kind == MARK_TRIGGER && m[i].tid == 77) {
-            assert_string_equal(m[i].detail, "spin, still running, 2.50 ms so far, arguments 0x5 0x6");
-            seen |= 1;
-        } else if (m[i].kind == MARK_HIT) {
-            assert_string_equal(m[i].detail, "spin, took 3.00 ms, counted only");
-            seen |= 2;
-        } else if (m[i].kind == MARK_SNAPSHOT) {
-            assert_int_equal(m[i].time_ns, last + 400);
-            seen |= 4;
-        }
-    }
-    assert_int_equal(seen, 7);
-    assert_int_equal(trace_info(r->trace)->last_ns, last + 400);
-    assert_true(has_note(r, "1 trigger hits lie outside"));
-    recording_free(r);
-
-    /* Both: the second file repeats the first, so it adds nothing, and says so. */
-    struct open_options o = {.stdin_fd = -1, .snapshot = OPEN_ALL};
-    r = open_ok(session, &o);
-    assert_int_equal(r->nsnapshots, 2);
-    assert_int_equal(sample_log_count(r->samples), 2 * samples + 1);
-    assert_true(has_note(r, "stand in two snapshots"));
-    recording_free(r);
-    o.snapshot = 1;
-    r = open_ok(session, &o);
-    assert_int_equal(r->snapshots[0], 1);
-    recording_free(r);
-    /* A path inside of it. */
-    snprintf(path, sizeof path, "%s/snap-1/perf.data", session);
-    r = open_ok(path, &plain);
-    assert_true(r->has_session);
-    assert_int_equal(r->snapshots[0], 1);
-    recording_free(r);
-    o.snapshot = 9;
-    r = NULL;
-    assert_int_equal(open_recording(&r, session, &o, &err), MTUI_E_NOENT);
-    assert_non_null(strstr(err.text, "no snapshot 9: the last one is 2"));
-}
-
-/* A sample of two frames in user code, below two in the kernel, and one of the kernel alone. */
-static void write_kernel_stacks(const char *path)
-{
-    static const uint64_t both[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000100, 0xffffffff81000200,
-                                    PERF_CONTEXT_USER, 0x1010, 0x1020};
-    struct perf_writer w = pw_file(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-                                   PERF_SAMPLE_CALLCHAIN);
-    for (uint64_t i = 0; i < 2; i++) {
-        size_t n = i ? 3 : 6;
-        pw_begin(&w, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL);
-        pw_u64(&w, both[1]);
-        pw_u32(&w, 7);
-        pw_u32(&w, 7);
-        pw_u64(&w, 1000 * (i + 1));
-        pw_u64(&w, n);
-        for (size_t k = 0; k < n; k++)
-            pw_u64(&w, both[k]);
-        pw_end(&w);
-    }
-    pw_finish(&w);
-    lib_write(path, w.data, w.len);
-    pw_free(&w);
-}
-
-static void kernel_code_only_where_asked_for(void **state)
-{
-    (void)state;
-    char *tmp = lib_mkdtemp(), session[300], path[400];
-    static const size_t frames[2][2] = {{4, 2}, {2, 1}};
-    for (int user_only = 0; user_only <= 1; user_only++) {
-        struct snapshot_dir *d = NULL;
-        struct err err = {0};
-        struct session_info info = {.user_only = user_only};
-        snprintf(session, sizeof session, "%s/session%d", tmp, user_only);
-        assert_int_equal(snapshot_dir_create_at(&d, session, &err), 0);
-        assert_int_equal(snapshot_dir_write_info(d, &info, &err), 0);
-        snapshot_dir_close(d);
-        snprintf(path, sizeof path, "%s/snap-1", session);
-        assert_int_equal(mkdir(path, 0700), 0);
-        snprintf(path, sizeof path, "%s/snap-1/perf.data", session);
-        write_kernel_stacks(path);
-        struct recording *r = open_ok(session, &plain);
-        const struct sample_event *e = sample_log_events(r->samples);
-        assert_int_equal(sample_log_count(r->samples), 2);
-        for (size_t i = 0; i < 2; i++) {
-            char text[512];
-            size_t n = 0;
-            stack_of(r, &e[i], text, sizeof text);
-            for (const char *c = text; (c = strchr(c, ';')); c++)
-                n++;
-            assert_int_equal(n, frames[user_only][i]);
-            if (user_only && i == 1)
-                assert_string_equal(text, "[kernel];");
-        }
-        recording_free(r);
-    }
-    lib_rmdir(tmp);
-}
-
-static void snapshot_names(void **state)
-{
-    (void)state;
-    unsigned n = 7;
-    struct err err = {0};
-    assert_int_equal(open_parse_snapshot("last", &n, &err), 0);
-    assert_int_equal(n, OPEN_LAST);
-    assert_int_equal(open_parse_snapshot("all", &n, &err), 0);
-    assert_true(n == OPEN_ALL);
-    assert_int_equal(open_parse_snapshot("12", &n, &err), 0);
-    assert_int_equal(n, 12);
-    assert_int_equal(open_parse_snapshot("0", &n, &err), MTUI_E_INVAL);
-    assert_int_equal(open_parse_snapshot("x", &n, &err), MTUI_E_INVAL);
-    assert_int_equal(n, 12);
 }
 
 /* ---- What cannot be shown ---- */
@@ -537,21 +342,21 @@ static void field_C17_refusals_and_foreign_files(void **state)
     lib_rmdir(tmp);
     const char *pt = "../shared/data/perf-data/skylake-user-kernel.perf.data";
     if (access(pt, R_OK) == 0) { /* 15 samples of cycles beside the trace (perf script -D) */
-        struct recording *r = open_ok(pt, &plain);
+        struct recording *r = open_or_fail(pt, &plain);
         size_t n = 0;
         for (size_t i = 0; i < sample_log_count(r->samples); i++)
             n += sample_log_events(r->samples)[i].kind == SAMPLE_STACK;
         assert_int_equal(n, 15);
         /* The trace goes before them; its programs' files are of another machine, and that is told. */
-        assert_true(has_note(r, "also holds samples, which are not shown beside its hardware trace"));
+        assert_true(open_has_note(r, "also holds samples, which are not shown beside its hardware trace"));
         assert_false(trace_info(r->trace)->sampled);
         assert_true(trace_find_thread(r->trace, 3174) >= 0);
-        assert_true(has_note(r, "the code of the kernel is not at hand"));
-        assert_true(has_note(r, "the code of /lib64/ld-2.23.so is not at hand"));
-        assert_true(has_note(r, "the code of /usr/bin/coreutils is not at hand"));
-        assert_true(has_note(r, "copy those files from the machine that was recorded"));
-        assert_false(has_note(r, "no call chains"));
-        assert_false(has_note(r, "went backwards"));
+        assert_true(open_has_note(r, "the code of the kernel is not at hand"));
+        assert_true(open_has_note(r, "the code of /lib64/ld-2.23.so is not at hand"));
+        assert_true(open_has_note(r, "the code of /usr/bin/coreutils is not at hand"));
+        assert_true(open_has_note(r, "copy those files from the machine that was recorded"));
+        assert_false(open_has_note(r, "no call chains"));
+        assert_false(open_has_note(r, "went backwards"));
         recording_free(r);
     }
 }
@@ -565,8 +370,8 @@ static void field_C13_partial_text(void **state)
     const char *text = "p 1/2 1.000000: 1 cpu-clock: \n\t401000 f (m)\n\nwhat is this?\n"
                        "p 1/2 1.001000: 1 cpu-clock: \n\t401000 f (m)\n\n";
     lib_write(path, text, strlen(text));
-    struct recording *r = open_ok(path, &plain);
-    assert_true(has_note(r, "partial: 1 lines were not understood, the first is line 4: what is this?"));
+    struct recording *r = open_or_fail(path, &plain);
+    assert_true(open_has_note(r, "partial: 1 lines were not understood, the first is line 4: what is this?"));
     assert_int_equal(sample_log_count(r->samples), 2);
     recording_free(r);
     lib_rmdir(tmp);
@@ -626,9 +431,6 @@ int main(void)
         cmocka_unit_test(calls_become_spans),
         cmocka_unit_test(text_gives_the_same_trace),
         cmocka_unit_test(pipe_layout_on_standard_input),
-        cmocka_unit_test(snapshots_and_hits),
-        cmocka_unit_test(kernel_code_only_where_asked_for),
-        cmocka_unit_test(snapshot_names),
         cmocka_unit_test(field_C17_refusals_and_foreign_files),
         cmocka_unit_test(field_C13_partial_text),
         cmocka_unit_test(in_the_background),

@@ -14,6 +14,7 @@
 
 #include "core/base/vec.h"
 #include "decode/open/open.h"
+#include "tests/lib_open.h"
 #include "lib_program.h"
 #include "lib_run.h"
 #include "lib_step.h"
@@ -25,17 +26,6 @@
 
 static const struct open_options plain = {.stdin_fd = -1};
 static uint64_t compared, tolerance_ns;
-
-static struct recording *open_ok(const char *path)
-{
-    struct recording *r = NULL;
-    struct err err = {0};
-    if (open_recording(&r, path, &plain, &err) < 0)
-        fail_msg("%s: %s", path, err.text);
-    if (trace_check(r->trace, &err) < 0)
-        fail_msg("%s: %s", path, err.text);
-    return r;
-}
 
 static const char *name_of(const struct recording *r, const struct span *s)
 {
@@ -156,7 +146,7 @@ static void compare_branches(const char *what, const char *data, const char *tex
 
 static void compare(const char *what, const char *data, const char *text)
 {
-    struct recording *a = open_ok(data), *b = open_ok(text);
+    struct recording *a = open_or_fail(data, &plain), *b = open_or_fail(text, &plain);
     assert_int_equal(trace_thread_count(a->trace), trace_thread_count(b->trace));
     for (size_t i = 0; i < trace_thread_count(a->trace); i++) {
         const struct trace_thread *t = trace_thread(a->trace, i);

@@ -99,6 +99,9 @@ int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct
 void probe_process_exec(struct probe_machine *m, struct probe_process *p, struct probe_thread *t,
                         pid_t tid);
 
+/* NULL: not known. */
+struct probe_thread *probe_process_thread(const struct probe_process *p, pid_t tid);
+
 const struct probe_armed *probe_process_site(const struct probe_process *p, uint64_t number);
 /* The site of a thread's event id, or NULL. */
 const struct probe_armed *probe_thread_site(const struct probe_process *p,

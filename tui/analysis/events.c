@@ -95,28 +95,31 @@ static bool lies_in(const struct span *s, const struct span *outer)
     return !outer || (s->start_ns >= outer->start_ns && s->end_ns <= outer->end_ns);
 }
 
+/* A call, or the return from it. */
+static struct event event_at(const struct walker *w, enum event_kind kind, const struct span *s,
+                             size_t depth, size_t index)
+{
+    return (struct event){.kind = kind,
+                          .thread = w->thread,
+                          .span = s,
+                          .depth = depth,
+                          .index = index,
+                          .time_ns = kind == EVENT_CALL ? s->start_ns : s->end_ns};
+}
+
 /* The event behind the place: the next call below the open one, if it still belongs to it, else the
  * return from the open one. */
 static bool walker_peek(const struct events *e, const struct walker *w, struct event *out)
 {
     const struct span *open = open_span(e, w);
-    const struct span *next = span_at(e, w, w->open, w->open < w->depths ? w->entered[w->open] : 0);
-    *out = (struct event){.thread = w->thread};
-    if (next && lies_in(next, open)) {
-        out->kind = EVENT_CALL;
-        out->span = next;
-        out->depth = w->open;
-        out->index = w->entered[w->open];
-        out->time_ns = next->start_ns;
-        return true;
-    }
-    if (!open)
+    size_t entered = w->open < w->depths ? w->entered[w->open] : 0;
+    const struct span *next = span_at(e, w, w->open, entered);
+    if (next && lies_in(next, open))
+        *out = event_at(w, EVENT_CALL, next, w->open, entered);
+    else if (open)
+        *out = event_at(w, EVENT_RETURN, open, w->open - 1, w->entered[w->open - 1] - 1);
+    else
         return false;
-    out->kind = EVENT_RETURN;
-    out->span = open;
-    out->depth = w->open - 1;
-    out->index = w->entered[w->open - 1] - 1;
-    out->time_ns = open->end_ns;
     return true;
 }
 
@@ -135,22 +138,12 @@ static bool walker_peek_back(const struct events *e, const struct walker *w, str
     const struct span *open = open_span(e, w);
     size_t entered = w->open < w->depths ? w->entered[w->open] : 0;
     const struct span *last = entered ? span_at(e, w, w->open, entered - 1) : NULL;
-    *out = (struct event){.thread = w->thread};
-    if (last && lies_in(last, open)) {
-        out->kind = EVENT_RETURN;
-        out->span = last;
-        out->depth = w->open;
-        out->index = entered - 1;
-        out->time_ns = last->end_ns;
-        return true;
-    }
-    if (!open)
+    if (last && lies_in(last, open))
+        *out = event_at(w, EVENT_RETURN, last, w->open, entered - 1);
+    else if (open)
+        *out = event_at(w, EVENT_CALL, open, w->open - 1, w->entered[w->open - 1] - 1);
+    else
         return false;
-    out->kind = EVENT_CALL;
-    out->span = open;
-    out->depth = w->open - 1;
-    out->index = w->entered[w->open - 1] - 1;
-    out->time_ns = open->start_ns;
     return true;
 }
 

@@ -1,0 +1,359 @@
+/* The events of sites: by what mechanism, in which threads, and how one set of them follows another. */
+#include "core/trigger/probe_arm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/machine/perf_event.h"
+#include "core/trigger/hwbreak.h"
+#include "core/trigger/uprobe.h"
+
+/* ---- One event ---- */
+
+/* The descriptor of a file, the same for each path that leads to it; −1 when it cannot be opened.
+ */
+static int file_get(struct probe_machine *m, const char *path)
+{
+    struct stat st;
+    int fd = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+    if (fd < 0 || fstat(fd, &st) != 0)
+        return fd;
+    for (size_t i = 0; i < m->files.len; i++) {
+        struct probe_file *f = &m->files.data[i];
+        if (f->dev == st.st_dev && f->ino == st.st_ino) {
+            (void)close(fd);
+            f->users++;
+            return f->fd;
+        }
+    }
+    struct probe_file f = {.dev = st.st_dev, .ino = st.st_ino, .fd = fd, .users = 1};
+    vec_push(&m->files, f);
+    return fd;
+}
+
+static void file_put(struct probe_machine *m, int fd)
+{
+    for (size_t i = 0; i < m->files.len; i++) {
+        struct probe_file *f = &m->files.data[i];
+        if (f->fd != fd || --f->users > 0)
+            continue;
+        (void)close(fd);
+        vec_remove(&m->files, i);
+        return;
+    }
+}
+
+static int open_event(const struct probe_machine *m, enum probe_mechanism mechanism,
+                      const struct probe_armed *a, pid_t tid, bool reports, struct err *err)
+{
+    struct perf_event_attr attr;
+    const struct probe_site *site = &a->site;
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", a->file);
+    if (mechanism == PROBE_HWBREAK)
+        hwbreak_attr(&attr, site->addr);
+    else
+        uprobe_attr(&attr, m->uprobe_type, path, site->offset);
+    if (reports)
+        perf_event_sample_hits(&attr);
+    int fd = perf_event_open(&attr, tid, -1);
+    if (fd >= 0)
+        return fd;
+    int errno_value = errno;
+    char what[256];
+    (void)snprintf(what, sizeof what, "arming %.180s in thread %d",
+                   site->label ? site->label : "a site", (int)tid);
+    return perf_event_explain(err, errno_value, NULL, what);
+}
+
+void probe_event_close(struct probe_machine *m, const struct probe_process *p, int fd)
+{
+    if (p->mechanism == PROBE_UPROBE) {
+        /* No more reports from now on; the breakpoint goes when the close comes through. */
+        (void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+        vec_push(&m->closing, fd);
+    } else {
+        (void)close(fd);
+    }
+}
+
+int probe_thread_arm(const struct probe_machine *m, enum probe_mechanism mechanism,
+                     struct probe_thread *t, const struct probe_armed *a, struct err *err)
+{
+    struct probe_thread_event e = {.number = a->number};
+    e.fd = open_event(m, mechanism, a, t->tid, true, err);
+    if (e.fd < 0)
+        return e.fd;
+    if (ioctl(e.fd, PERF_EVENT_IOC_SET_OUTPUT, t->fd) != 0 ||
+        ioctl(e.fd, PERF_EVENT_IOC_ID, &e.id) != 0) {
+        int errno_value = errno;
+        (void)close(e.fd);
+        return err_errno(err, errno_value, "joining a probe to the ring of thread %d", (int)t->tid);
+    }
+    vec_push(&t->events, e);
+    return 0;
+}
+
+static int process_arm(const struct probe_machine *m, pid_t carrier, struct probe_armed *a,
+                       struct err *err)
+{
+    int fd = open_event(m, PROBE_UPROBE, a, carrier, false, err);
+    if (fd < 0)
+        return fd;
+    int rc = hit_output_bind(m->output, fd, a->number, err);
+    if (rc < 0) {
+        (void)close(fd);
+        return rc;
+    }
+    a->fd = fd;
+    return 0;
+}
+
+void probe_armed_free(struct probe_machine *m, const struct probe_process *p, struct probe_armed *a)
+{
+    if (a->fd >= 0)
+        probe_event_close(m, p, a->fd);
+    if (a->file >= 0)
+        file_put(m, a->file);
+    /* The copies were made by site_copy. */
+    free((void *)(uintptr_t)a->site.path);
+    free((void *)(uintptr_t)a->site.label);
+}
+
+static struct probe_armed site_copy(struct probe_machine *m, const struct probe_site *s)
+{
+    struct probe_armed a = {.number = ++m->next_number, .site = *s, .fd = -1};
+    a.file = file_get(m, s->path);
+    a.site.path = s->path ? xstrdup(s->path) : NULL;
+    a.site.label = xstrdup(s->label ? s->label : "a site");
+    return a;
+}
+
+/* ---- Arming ---- */
+
+static bool fits_hardware(struct probe_machine *m, const struct probe_site *sites, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (sites[i].addr == 0)
+            return false;
+    if (!m->hwbreak_known) {
+        m->hwbreak_known = true;
+        (void)hwbreak_self_test(&m->hwbreak_slots, NULL);
+    }
+    return n > 0 && n <= m->hwbreak_slots;
+}
+
+/* A hardware breakpoint costs the target least, but knows only threads that it was armed in, by
+ * address, and there are few. So AUTO takes it where uprobes would need an event a thread too. */
+static enum probe_mechanism choose(struct probe_machine *m, const struct probe_site *sites,
+                                   size_t n)
+{
+    if (m->wanted != PROBE_AUTO)
+        return m->wanted;
+    return !m->output && fits_hardware(m, sites, n) ? PROBE_HWBREAK : PROBE_UPROBE;
+}
+
+/* A uprobe sits in the file, wherever that is mapped; a hardware breakpoint at an address. */
+static bool same_site(enum probe_mechanism mechanism, const struct probe_armed *a,
+                      const struct probe_armed *b)
+{
+    const struct probe_site *x = &a->site, *y = &b->site;
+    return x->trigger == y->trigger && x->role == y->role && x->condition == y->condition &&
+           (mechanism == PROBE_HWBREAK
+                ? x->addr == y->addr
+                : a->file >= 0 && a->file == b->file && x->offset == y->offset);
+}
+
+/* Threads that end in between are marked; a refusal elsewhere is the caller's failure. */
+static int arm_everywhere(struct probe_machine *m, struct probe_process *next, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < next->sites.len && rc == 0; i++) {
+        struct probe_armed *a = &next->sites.data[i];
+        if (next->cover == PROBE_COVER_PROCESS) {
+            if (a->fd < 0)
+                rc = process_arm(m, next->carrier, a, err);
+            continue;
+        }
+        for (size_t k = 0; k < next->threads.len && rc == 0; k++) {
+            struct probe_thread *t = next->threads.data[k];
+            bool has = false;
+            for (size_t j = 0; j < t->events.len && !has; j++)
+                has = t->events.data[j].number == a->number;
+            if (has || t->ended)
+                continue;
+            rc = probe_thread_arm(m, next->mechanism, t, a, err);
+            if (rc == MTUI_E_GONE) {
+                t->ended = true;
+                rc = 0;
+            }
+        }
+    }
+    return rc;
+}
+
+/* Closes the events of threads for sites from `number` on (undo), or for sites no longer listed. */
+static void drop_thread_events(struct probe_machine *m, const struct probe_process *p,
+                               uint64_t from, bool unlisted)
+{
+    for (size_t k = 0; k < p->threads.len; k++) {
+        struct probe_thread *t = p->threads.data[k];
+        size_t kept = 0;
+        for (size_t j = 0; j < t->events.len; j++) {
+            struct probe_thread_event e = t->events.data[j];
+            bool drop = unlisted ? !probe_process_site(p, e.number) : e.number >= from;
+            if (drop)
+                probe_event_close(m, p, e.fd);
+            else
+                t->events.data[kept++] = e;
+        }
+        t->events.len = kept;
+    }
+}
+
+/* The first thread, which ends last in most programs, else any. */
+static pid_t living_thread(const struct probe_process *p)
+{
+    const struct probe_thread *leader = probe_process_thread(p, p->pid);
+    if (leader && !leader->ended)
+        return p->pid;
+    for (size_t i = 0; i < p->threads.len; i++)
+        if (!p->threads.data[i]->ended)
+            return p->threads.data[i]->tid;
+    return p->pid;
+}
+
+/* A thread has ended that no record has told of yet. False when that was known, or the thread is not. */
+static bool mark_ended(struct probe_process *p, pid_t tid)
+{
+    struct probe_thread *t = probe_process_thread(p, tid);
+    if (!t || t->ended)
+        return false;
+    t->ended = true;
+    return true;
+}
+
+static int carry_by(struct probe_machine *m, struct probe_process *p, pid_t carrier,
+                    struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < p->sites.len; i++) {
+        struct probe_armed *a = &p->sites.data[i];
+        int old = a->fd;
+        /* The old event goes on reporting until the kernel has let go of it, which takes a while: under
+         * its old number, which then means nothing any more, so that no hit counts twice. */
+        a->number = ++m->next_number;
+        int one = process_arm(m, carrier, a, rc == 0 ? err : NULL);
+        if (one < 0) {
+            rc = rc ? rc : one;
+            a->fd = -1;
+        }
+        if (old >= 0)
+            probe_event_close(m, p, old);
+    }
+    p->carrier = carrier;
+    return rc;
+}
+
+int probe_move_carrier(struct probe_machine *m, struct probe_process *p, struct err *err)
+{
+    for (;;) {
+        pid_t carrier = living_thread(p);
+        int rc = carry_by(m, p, carrier, err);
+        if (rc != MTUI_E_GONE || !mark_ended(p, carrier))
+            return rc;
+    }
+}
+
+/* The next set of sites: those that stay (in their order, so that numbers ascend), then new ones.
+ */
+static void plan(struct probe_machine *m, const struct probe_process *p, bool keep,
+                 const struct probe_site *sites, size_t n, struct probe_process *next)
+{
+    VEC(struct probe_armed) wanted = {0};
+    for (size_t k = 0; k < n; k++)
+        vec_push(&wanted, site_copy(m, &sites[k]));
+    for (size_t i = 0; keep && i < p->sites.len; i++) {
+        for (size_t k = 0; k < wanted.len; k++) {
+            if (same_site(next->mechanism, &p->sites.data[i], &wanted.data[k])) {
+                vec_push(&next->sites, p->sites.data[i]);
+                probe_armed_free(m, p, &wanted.data[k]);
+                vec_remove(&wanted, k);
+                break;
+            }
+        }
+    }
+    for (size_t k = 0; k < wanted.len; k++)
+        vec_push(&next->sites, wanted.data[k]);
+    vec_free(&wanted);
+}
+
+static int set_sites(struct probe_machine *m, struct probe_process *p,
+                     enum probe_mechanism mechanism, const struct probe_site *sites, size_t n,
+                     struct err *err)
+{
+    struct probe_process next = *p;
+    next.mechanism = mechanism;
+    next.cover =
+        next.mechanism == PROBE_UPROBE && m->output ? PROBE_COVER_PROCESS : PROBE_COVER_THREADS;
+    bool keep = next.mechanism == p->mechanism && next.cover == p->cover;
+    if (!next.carrier)
+        next.carrier = living_thread(p);
+    next.sites.data = NULL;
+    next.sites.len = next.sites.cap = 0;
+    uint64_t first_new = m->next_number + 1;
+    plan(m, p, keep, sites, n, &next);
+
+    int rc = arm_everywhere(m, &next, err);
+    if (rc < 0) {
+        if (next.cover == PROBE_COVER_PROCESS)
+            p->carrier = next.carrier;
+        drop_thread_events(m, &next, first_new, false);
+        for (size_t i = 0; i < next.sites.len; i++)
+            if (next.sites.data[i].number >= first_new)
+                probe_armed_free(m, &next, &next.sites.data[i]);
+        vec_free(&next.sites);
+        return rc;
+    }
+    /* Old ones go last, so that nothing is missed in between. */
+    for (size_t i = 0; i < p->sites.len; i++)
+        if (!probe_process_site(&next, p->sites.data[i].number))
+            probe_armed_free(m, p, &p->sites.data[i]);
+    vec_free(&p->sites);
+    enum probe_mechanism before = p->mechanism;
+    *p = next;
+    p->mechanism = before; /* the kind of what is being closed */
+    drop_thread_events(m, p, 0, true);
+    p->mechanism = next.mechanism;
+    return 0;
+}
+
+int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
+                            const struct probe_site *sites, size_t n, struct err *err)
+{
+    enum probe_mechanism mechanism = choose(m, sites, n);
+    int rc = set_sites(m, p, mechanism, sites, n, err);
+    /* The thread that was to carry the events has just ended: another one does. */
+    while (rc == MTUI_E_GONE && mark_ended(p, p->carrier)) {
+        rc = p->sites.len > 0 ? probe_move_carrier(m, p, err) : 0;
+        p->carrier = p->sites.len > 0 ? p->carrier : 0;
+        if (rc == 0)
+            rc = set_sites(m, p, mechanism, sites, n, err);
+    }
+    /* An instruction that the kernel cannot step out of line may still take a breakpoint. */
+    if (rc == MTUI_E_NOTSUP && m->wanted == PROBE_AUTO && mechanism == PROBE_UPROBE &&
+        fits_hardware(m, sites, n))
+        rc = set_sites(m, p, PROBE_HWBREAK, sites, n, err);
+    if (rc == MTUI_E_PERM && mechanism == PROBE_UPROBE && m->hwbreak_slots && n > m->hwbreak_slots)
+        return err_set(err, rc,
+                       "%zu places need uprobes, which the kernel refuses here: run as root or with "
+                       "CAP_PERFMON, or choose %u at most, for which there are hardware breakpoints",
+                       n, m->hwbreak_slots);
+    return rc;
+}

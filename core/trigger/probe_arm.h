@@ -1,0 +1,19 @@
+/* The events of a process's sites. Internal to core/trigger/probe.c, as is the rest of probe_process.h:
+ * probe_process_set_sites is in here too. */
+#ifndef MTUI_CORE_PROBE_ARM_H
+#define MTUI_CORE_PROBE_ARM_H
+
+#include "core/trigger/probe_process.h"
+
+/* Closes the event of a site of p; a uprobe's goes to m->closing. */
+void probe_event_close(struct probe_machine *m, const struct probe_process *p, int fd);
+/* Opens the event of a site in one thread, reporting into the thread's ring. */
+int probe_thread_arm(const struct probe_machine *m, enum probe_mechanism mechanism,
+                     struct probe_thread *t, const struct probe_armed *a, struct err *err);
+/* A site of p, with its event. */
+void probe_armed_free(struct probe_machine *m, const struct probe_process *p, struct probe_armed *a);
+/* Gives the events of PROBE_COVER_PROCESS to another thread; one that ends meanwhile is not the last to be
+ * tried. */
+int probe_move_carrier(struct probe_machine *m, struct probe_process *p, struct err *err);
+
+#endif
