@@ -130,6 +130,9 @@ static void check_picture(const struct picture *p, const struct span *s, size_t 
         case FLAME_LINE:
             assert_int_equal(count[c], 1);
             assert_in_range(__builtin_popcount(owned), 1, 2);
+            /* The third of the cell that holds its middle. */
+            double middle = (double)(__builtin_ctz(owned) + 32 - __builtin_clz(owned)) / 2;
+            assert_int_equal(k, middle < 8 / 3.0 ? 0 : middle <= 16 / 3.0 ? 1 : 2);
             break;
         case FLAME_DENSITY:
         case FLAME_OFF: {
@@ -489,6 +492,18 @@ static void label_levels(void **state)
         assert_string_equal(text_of(&p, text), cases[i].text);
         done(&p);
     }
+    /* Without brackets two cells stay a plain colour, even where the span goes on outside. */
+    for (uint64_t from = 0; from <= 100; from += 100) {
+        render(&p, flame_window_ns(from, 300, 2), &row);
+        flame_render_labels(&p.axis, &unicode_style, test_name, NULL, p.cells);
+        assert_string_equal(text_of(&p, text), "##");
+        done(&p);
+    }
+    render(&p, flame_window_ns(0, 400, 3), &row);
+    flame_render_labels(&p.axis, &unicode_style, test_name, NULL, p.cells);
+    assert_int_equal(p.cells[0].cp, 'f');
+    assert_int_equal(p.cells[2].cp, 0x2026);
+    done(&p);
 }
 
 static void halves_keep_both_rows(void **state)
@@ -498,6 +513,7 @@ static void halves_keep_both_rows(void **state)
     static struct picture p, q;
     static struct flame_cell out[MAX_COLS];
     uint64_t seed = 21;
+    int splits = 0;
     random_row(s[0], 500, 0, 100, &seed);
     random_row(s[1], 500, 0, 100, &seed);
     struct flame_row up = flame_row_of_spans(s[0], 500), low = flame_row_of_spans(s[1], 500);
@@ -508,8 +524,14 @@ static void halves_keep_both_rows(void **state)
         assert_int_equal(out[c].ink != NULL, p.cells[c].owned != 0);
         assert_int_equal(out[c].paper != NULL, q.cells[c].owned != 0);
         assert_int_equal(out[c].count, p.cells[c].count + q.cells[c].count);
+        /* Of two in a column, the one that has more of it. */
+        if (p.cells[c].shape == FLAME_SPLIT) {
+            assert_ptr_equal(out[c].ink, p.cells[c].eighths >= 4 ? p.cells[c].ink : p.cells[c].paper);
+            splits++;
+        }
     }
     flame_render_halves(200, p.cells, NULL, out);
+    assert_true(splits > 0);
     for (int c = 0; c < 200; c++)
         assert_null(out[c].paper);
     done(&p);

@@ -62,7 +62,7 @@ static void label_span(const struct flame_label_style *style, const char *full,
         if (right)
             put_text(&cells[cols - 1], style->right);
     }
-    if (cols < 3 || to <= from)
+    if (to <= from)
         return;
     char text[512];
     name_fit(text, sizeof text, full, (size_t)(to - from));
