@@ -203,6 +203,12 @@ static void nothing_at_hand(void **state)
     assert_int_equal(a.function.n, 0);
     assert_non_null(a.call.why);
     source_answer_free(&a);
+    /* A stripped program: its file is there, and no name. */
+    q = (struct source_question){{gone, gone, 0}, {NULL, NULL, 0}, 0};
+    source_answer_find(m, &q, &a);
+    assert_string_equal(a.function.why,
+                        "no symbol of /no/such/file names this code: where the function begins is not known");
+    source_answer_free(&a);
     source_modules_free(m);
 }
 

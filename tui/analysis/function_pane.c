@@ -130,12 +130,12 @@ static void draw_edges(struct function_pane *p, struct surface *s, struct rect r
         right_cols = len > right_cols ? len : right_cols;
     }
     for (size_t i = 0; i < n && (int)i < r.rows - 1; i++) {
-        const int row = r.row + 1 + (int)i, room = r.cols - EDGE_NAME_COL - right_cols - 1;
+        const int row = r.row + 1 + (int)i, room = r.cols - EDGE_NAME_COL - right_cols - 2;
         surface_printf(s, row, r.col + 1, r.cols - 1, (struct style){0}, "%5.1f %%",
                        (double)edges[i].calls * 100 / (double)sum);
         name_of(p, edges[i].fn, room, name, sizeof name);
         line_cut(s, row, r.col + EDGE_NAME_COL, room, name, (struct style){0}, g);
-        surface_printf(s, row, r.col + r.cols - right_cols, right_cols, (struct style){0}, "%*s", right_cols,
+        surface_printf(s, row, r.col + r.cols - right_cols - 1, right_cols, (struct style){0}, "%*s", right_cols,
                        edge_calls(&edges[i], count, right, sizeof right));
     }
     if (n == 0)

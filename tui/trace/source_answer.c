@@ -213,8 +213,11 @@ static bool is_at_hand(const struct source_function *f, struct source_text *t)
 {
     if (f->file && f->addr)
         return true;
-    t->why = f->module && f->module[0] == '/' ? xasprintf("no file of %s was used", f->module)
-                                              : xstrdup("this code has no file");
+    t->why = f->file && f->module             ? xasprintf("no symbol of %s names this code: where the function "
+                                                          "begins is not known",
+                                                          f->module)
+             : f->module && f->module[0] == '/' ? xasprintf("no file of %s was used", f->module)
+                                                : xstrdup("this code has no file");
     return false;
 }
 
