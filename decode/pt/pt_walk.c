@@ -45,6 +45,7 @@ void walk_lose(struct pt_walk *w, enum gap_cause cause, uint64_t ip, const char 
     walk_settle(w, w->now);
     struct flow_event *e = walk_emit(w, PT_EVENT_LOST, 0, FN_NONE, w->insns);
     e->how = (uint8_t)cause;
+    w->unsettled = w->n; /* it is where the gap begins, however much time passes until the end of it */
     walk_branch(w, PT_BRANCH_ERROR, ip, 0, PT_END_UNKNOWN);
     w->loss = (struct pt_loss){.first_byte = (uint64_t)(w->at - w->data),
                                .from_time = w->now,
@@ -69,6 +70,10 @@ void walk_found(struct pt_walk *w)
     if (w->sink.loss)
         w->sink.loss(w->sink.arg, &w->loss);
     w->lost_from = NULL;
+    if (w->state == WALK_LOST) { /* what comes now is spread from here on */
+        walk_settle(w, w->now);
+        w->late = false;
+    }
 }
 
 /* What was known of the code may be over: nodes, and whatever refers to them. */
