@@ -25,6 +25,22 @@
 
 static const struct step_recorder_options calls = {.tracer = {.at_sites = true, .budget = 200000}};
 
+/* A running scenario whose function is armed. */
+static void begin(struct stepper *s, const char *scenario, const char *function,
+                  const struct step_recorder_options *o)
+{
+    stepper_start(s, scenario);
+    stepper_site(s, function);
+    stepper_record(s, o, true);
+    stepper_command(s, "enable");
+}
+
+static void stop(struct stepper *s)
+{
+    stepper_command(s, "stop");
+    stepper_stop(s);
+}
+
 static struct step_message wait_hit(struct stepper *s)
 {
     struct step_message m;
@@ -78,8 +94,7 @@ static void begins_at_the_function(void **state)
     assert_int_equal(hit.clock, STEP_CLOCK_START);
     assert_int_equal(hit.verdict, TRIGGER_FIRE);
     assert_true(hit.arg1 > 0 && hit.arg1 < 1000000); /* work(rounds) */
-    stepper_command(&s, "stop");
-    stepper_stop(&s);
+    stop(&s);
     assert_true(truth_first(&s, "begin", &from, &to));
     assert_int_equal(to, hit.address);
     assert_true(stepper_compare(&s, s.data) > 5); /* perf decodes from the file's bytes, not from 0xCC */
@@ -112,17 +127,13 @@ static void budget_of_instructions(void **state)
 {
     struct stepper s;
     (void)state;
-    stepper_start(&s, "many");
-    stepper_site(&s, "work");
     struct step_recorder_options o = calls;
     o.tracer.budget = 5000;
-    stepper_record(&s, &o, true);
-    stepper_command(&s, "enable");
+    begin(&s, "many", "work", &o);
     stepper_command(&s, "snapshot");
     assert_non_null(strstr(stepper_wait(&s, "ended: "), "5,000 instructions"));
     char *dump = wait_dump(&s, 1);
-    stepper_command(&s, "stop");
-    stepper_stop(&s);
+    stop(&s);
     stepper_runs_free(&s, "work");
     assert_true(stepper_end(&s) > 1);
     free(dump);
@@ -133,18 +144,14 @@ static void budget_of_time(void **state)
 {
     struct stepper s;
     (void)state;
-    stepper_start(&s, "wait");
-    stepper_site(&s, "work");
     struct step_recorder_options o = calls;
     o.tracer.budget_wall_ns = 50000000;
     o.when.max_snapshots = 1;
-    stepper_record(&s, &o, true);
-    stepper_command(&s, "enable");
+    begin(&s, "wait", "work", &o);
     stepper_command(&s, "snapshot");
     assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: time"));
     char *dump = wait_dump(&s, 1);
-    stepper_command(&s, "stop");
-    stepper_stop(&s);
+    stop(&s);
     stepper_compare(&s, dump);
     assert_true(stepper_end(&s) > 0);
     free(dump);
@@ -175,16 +182,12 @@ static void starvation(void **state)
 {
     struct stepper s;
     (void)state;
-    stepper_start(&s, "starve");
-    stepper_site(&s, "work");
     struct step_recorder_options o = calls;
     o.tracer.budget = 0;
     o.when.max_snapshots = 1;
-    stepper_record(&s, &o, true);
-    stepper_command(&s, "enable");
+    begin(&s, "starve", "work", &o);
     assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: starved"));
-    stepper_command(&s, "stop");
-    stepper_stop(&s);
+    stop(&s);
     stepper_runs_free(&s, "work");
     assert_true(stepper_end(&s) > 1);
 }
@@ -194,13 +197,10 @@ static void nth_hit(void **state)
 {
     struct stepper s;
     (void)state;
-    stepper_start(&s, "plain");
-    stepper_site(&s, "work");
     struct step_recorder_options o = calls;
     o.when.hits = 3;
     o.when.max_snapshots = 1;
-    stepper_record(&s, &o, true);
-    stepper_command(&s, "enable");
+    begin(&s, "plain", "work", &o);
     struct step_message m[4];
     for (int i = 0; i < 3; i++)
         m[i] = wait_hit(&s);
@@ -210,8 +210,7 @@ static void nth_hit(void **state)
     assert_int_equal(m[2].arg1, m[0].arg1 + 2); /* no round was missed */
     stepper_command(&s, "snapshot");
     char *dump = wait_dump(&s, 1);
-    stepper_command(&s, "stop");
-    stepper_stop(&s);
+    stop(&s);
     assert_true(stepper_compare(&s, dump) > 5);
     stepper_end(&s);
     free(dump);
@@ -222,21 +221,17 @@ static void window_in_progress(void **state)
 {
     struct stepper s;
     (void)state;
-    stepper_start(&s, "many");
-    stepper_site(&s, "work");
     struct step_recorder_options o = calls;
     o.tracer.budget = 0;
     o.when.max_snapshots = 1;
-    stepper_record(&s, &o, true);
-    stepper_command(&s, "enable");
+    begin(&s, "many", "work", &o);
     assert_int_equal(wait_hit(&s).verdict, TRIGGER_FIRE);
     stepper_command(&s, "snapshot");
     stepper_wait(&s, "mtui step: window "); /* its progress is told while it goes on */
     stepper_command(&s, "snapshot");
     assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: stopped"));
     char *dump = wait_dump(&s, 1);
-    stepper_command(&s, "stop");
-    stepper_stop(&s);
+    stop(&s);
     assert_true(stepper_compare(&s, dump) > 100);
     stepper_runs_free(&s, "work");
     stepper_end(&s);
@@ -276,8 +271,7 @@ static void every_thread(void **state)
     char *second = wait_dump(&s, 2);
     stepper_command(&s, "disable");
     stepper_wait(&s, "ended: stopped");
-    stepper_command(&s, "stop");
-    stepper_stop(&s);
+    stop(&s);
     char command[1024];
     int status;
     snprintf(command, sizeof command,
@@ -318,12 +312,9 @@ static void mtui_is_killed(void **state)
 {
     struct stepper s;
     (void)state;
-    stepper_start(&s, "many");
-    stepper_site(&s, "work");
     struct step_recorder_options o = calls;
     o.tracer.budget = 0;
-    stepper_record(&s, &o, true);
-    stepper_command(&s, "enable");
+    begin(&s, "many", "work", &o);
     assert_int_equal(wait_hit(&s).verdict, TRIGGER_FIRE);
     wait_busy_windows(&s, 1);
     close(s.ctl);
@@ -369,15 +360,11 @@ static void anchors(void **state)
 {
     struct stepper s;
     (void)state;
-    stepper_start(&s, "wait");
-    stepper_site(&s, "work");
     struct step_recorder_options o = calls;
     o.when.max_snapshots = 1;
-    stepper_record(&s, &o, true);
-    stepper_command(&s, "enable");
+    begin(&s, "wait", "work", &o);
     stepper_wait(&s, "ended: returned");
-    stepper_command(&s, "stop");
-    stepper_stop(&s);
+    stop(&s);
     char *text = run_read_file(s.anchors, NULL), *next = text;
     uint64_t clock, perf, wall, first_perf = 0;
     char what[32];
