@@ -3,45 +3,9 @@
 # cannot work, and leave nothing behind when perf, the target or mtui is killed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-: "${MTUI_BUILD:=$PWD/build/release}"
-mtui=$MTUI_BUILD/mtui
+. tests/lib_check.sh
 tool=$MTUI_BUILD/tests/batch_target
-tmp=$(mktemp -d) || exit 1
-export XDG_STATE_HOME=$tmp/state
-passed=0 failed=0 skipped=0 targets=''
-
-clean() {
-    for p in $targets; do kill -9 "$p" 2>/dev/null; done
-    rm -rf "$tmp"
-}
-trap clean EXIT
-trap 'exit 1' INT TERM
-
-ok() { passed=$((passed + 1)); }
-bad() {
-    failed=$((failed + 1))
-    echo "FAILED: $*"
-    [ ! -s "$tmp/err" ] || sed 's/^/    stderr: /' "$tmp/err"
-}
-check() { # NAME COMMAND...
-    name=$1
-    shift
-    if "$@"; then ok; else bad "$name"; fi
-}
-wait_for() { # SECONDS COMMAND...: until it succeeds
-    deadline=$(($(date +%s) + $1))
-    shift
-    until "$@" 2>/dev/null; do
-        [ "$(date +%s)" -lt "$deadline" ] || return 1
-        read -r _ <"$tmp/tick" # a writer below makes one line every 20 ms
-    done
-}
-# A clock to wait on without sleep(1) in a busy loop.
-mkfifo "$tmp/tick"
-(while :; do echo; sleep 0.02; done >"$tmp/tick") 2>/dev/null &
-ticker=$!
-exec 8<"$tmp/tick"
-targets="$targets $ticker"
+start_clock
 
 start_target() { # its pid in $target
     mkfifo "$tmp/in.$1"
@@ -238,5 +202,4 @@ check 'the function table' grep -q 'render_block' "$tmp/out"
 check 'where it lies' grep -q "$tmp/demo" "$tmp/out"
 
 exec 7>&-
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+finish_checks

@@ -3,29 +3,7 @@
 # (tests/read_trace.py); parts by time and by thread, checked by hand and against the whole.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-: "${MTUI_BUILD:=$PWD/build/release}"
-mtui=$MTUI_BUILD/mtui
-tmp=$(mktemp -d) || exit 1
-export XDG_STATE_HOME=$tmp/state
-passed=0 failed=0 skipped=0
-
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 1' INT TERM
-ok() { passed=$((passed + 1)); }
-bad() {
-    failed=$((failed + 1))
-    echo "FAILED: $*"
-    [ ! -s "$tmp/err" ] || sed 's/^/    stderr: /' "$tmp/err"
-}
-check() { # NAME COMMAND...
-    name=$1
-    shift
-    if "$@"; then ok; else bad "$name"; fi
-}
-skip() {
-    skipped=$((skipped + 1))
-    echo "SKIPPED: $*"
-}
+. tests/lib_check.sh
 export_to() { # FILE EXPORT-OPTIONS...
     out=$1
     shift
@@ -149,5 +127,4 @@ if [ -s "$tmp/step/snap-1/perf.data" ]; then
     fi
 fi
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+finish_checks

@@ -3,48 +3,16 @@
 # the demo, and what becomes of the target when mtui is killed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-: "${MTUI_BUILD:=$PWD/build/release}"
-mtui=$MTUI_BUILD/mtui
+. tests/lib_check.sh
 tool=$MTUI_BUILD/tests/step_victim
-tmp=$(mktemp -d) || exit 1
-export XDG_STATE_HOME=$tmp/state
-passed=0 failed=0 skipped=0 victim='' ticker=''
-
-clean() {
-    for p in $victim $ticker; do kill -9 "$p" 2>/dev/null; done
-    rm -rf "$tmp"
-}
-trap clean EXIT
-trap 'exit 1' INT TERM
-ok() { passed=$((passed + 1)); }
-bad() {
-    failed=$((failed + 1))
-    echo "FAILED: $*"
-    [ ! -s "$tmp/err" ] || sed 's/^/    stderr: /' "$tmp/err"
-}
-check() { # NAME COMMAND...
-    name=$1
-    shift
-    if "$@"; then ok; else bad "$name"; fi
-}
-wait_for() { # SECONDS COMMAND...: until it succeeds
-    deadline=$(($(date +%s) + $1))
-    shift
-    until "$@" 2>/dev/null; do
-        [ "$(date +%s)" -lt "$deadline" ] || return 1
-        read -r _ <"$tmp/tick"
-    done
-}
-mkfifo "$tmp/tick"
-(while :; do echo; sleep 0.02; done >"$tmp/tick") 2>/dev/null &
-ticker=$!
-exec 8<"$tmp/tick"
+start_clock
 
 start() { # SCENARIO; its stdin is fd 7
     rm -f "$tmp/in"
     mkfifo "$tmp/in"
     "$tool" "$1" <"$tmp/in" >"$tmp/victim.out" 2>"$tmp/victim.err" &
     victim=$!
+    targets="$targets $victim"
     exec 7>"$tmp/in"
     wait_for 10 grep -q ready "$tmp/victim.out"
 }
@@ -53,13 +21,13 @@ finish() { # ends by itself, having found nothing wrong
     wait "$victim"
     check "$1: the program is unharmed" [ $? -eq 0 ]
     check "$1: and found no error" grep -q '^rounds [0-9]* errors 0$' "$tmp/victim.out"
-    victim=''
+    targets=${targets% "$victim"} # gone: its number may be another's
 }
 
 if [ "$(id -u)" -ne 0 ]; then
-    echo 'SKIPPED: uprobes need root or CAP_PERFMON'
-    echo '0 passed, 0 failed, 1 skipped'
-    exit 0
+    skip 'uprobes need root or CAP_PERFMON'
+    finish_checks
+    exit
 fi
 
 # One call of a running program.
@@ -131,13 +99,13 @@ as_user="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all env 
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid)
 if [ "$paranoid" -gt 2 ] || ! $as_user "$tmp/user/mtui" doctor 2>/dev/null | grep -q '^hardware breakpoints *present' ||
     [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" != 0 ]; then
-    skipped=$((skipped + 1))
-    echo 'SKIPPED: a user without privileges (no hardware breakpoints, perf_event_paranoid above 2, or yama)'
+    skip 'a user without privileges (no hardware breakpoints, perf_event_paranoid above 2, or yama)'
 else
     rm -f "$tmp/in"
     mkfifo "$tmp/in"
     $as_user "$tmp/user/step_victim" plain <"$tmp/in" >"$tmp/victim.out" 2>"$tmp/victim.err" &
     victim=$!
+    targets="$targets $victim"
     exec 7>"$tmp/in"
     wait_for 10 grep -q ready "$tmp/victim.out"
     $as_user "$tmp/user/mtui" attach -r step -p "$victim" -t work --hits 5 --truth "$tmp/user/truth" --batch -o "$tmp/user/one" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "a user's attach: exit $?"
@@ -164,7 +132,7 @@ start recursion
 "$mtui" attach -r step -p "$victim" -t work --budget 50 --batch --json -o "$tmp/short" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "a small budget: exit $?"
 check 'the budget is said' grep -q 'over after 50 instructions in .*, not whole: its budget of instructions was spent' "$tmp/err"
 check 'the budget stands in the line of the snapshot' grep -q '"window_end":"budget","window_instructions":50,"window_wall_ns":[1-9][0-9]*}$' "$tmp/out"
-check 'and in the trace, where it ends' [ "$("$mtui" export -f marks "$tmp/short" 2>/dev/null | grep -cP '^1000000050\t'"$victim"'\tnote\twindow over .*--budget')" = 1 ]
+check 'and in the trace, where it ends' [ "$("$mtui" export -f marks "$tmp/short" 2>/dev/null | grep -cP '^1000000050\t'"$victim"'\tnote\twindow over: .*--budget')" = 1 ]
 check 'the budget is kept' grep -qP '\tend:budget\t' "$tmp/short/anchors.tsv"
 "$mtui" attach -r step -p "$victim" -t recurse -t leaf --force --batch -o "$tmp/nested" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "nested triggers: exit $?"
 check 'a whole call says nothing' sh -c "! grep -q 'not whole' '$tmp/err'"
@@ -184,5 +152,4 @@ done
 check 'demo: exact counts' grep -qE '^ +217 .* render_block$' "$tmp/out"
 check 'demo: where it lies' grep -q "$tmp/demo" "$tmp/out"
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+finish_checks

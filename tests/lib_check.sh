@@ -1,0 +1,52 @@
+# shellcheck shell=sh
+# For shell tests, to be sourced from the top of the tree: . tests/lib_check.sh
+# Gives $mtui, a directory $tmp that goes at the end (with the processes in $targets), counts, and a clock.
+: "${MTUI_BUILD:=$PWD/build/release}"
+# shellcheck disable=SC2034 # used by the tests
+mtui=$MTUI_BUILD/mtui
+tmp=$(mktemp -d) || exit 1
+export XDG_STATE_HOME="$tmp/state"
+passed=0 failed=0 skipped=0 targets=''
+
+clean() {
+    for p in $targets; do kill -9 "$p" 2>/dev/null; done
+    rm -rf "$tmp"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+ok() { passed=$((passed + 1)); }
+bad() { # with what was said on $tmp/err
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+    [ ! -s "$tmp/err" ] || sed 's/^/    stderr: /' "$tmp/err"
+}
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    if "$@"; then ok; else bad "$name"; fi
+}
+skip() {
+    skipped=$((skipped + 1))
+    echo "SKIPPED: $*"
+}
+finish_checks() { # the last line, and the exit status
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ]
+}
+
+# A clock to wait on without sleep(1) in a busy loop: a line every 20 ms.
+start_clock() {
+    mkfifo "$tmp/tick"
+    (while :; do echo; sleep 0.02; done >"$tmp/tick") 2>/dev/null &
+    targets="$targets $!"
+    exec 8<"$tmp/tick"
+}
+wait_for() { # SECONDS COMMAND...: until it succeeds
+    deadline=$(($(date +%s) + $1))
+    shift
+    until "$@" 2>/dev/null; do
+        [ "$(date +%s)" -lt "$deadline" ] || return 1
+        read -r _ <"$tmp/tick"
+    done
+}
