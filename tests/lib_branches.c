@@ -121,30 +121,20 @@ static struct branch parse_line(char *line)
     return b;
 }
 
-static int ask_perf(const char *data, struct branches *out)
+struct branches branches_of_perf(const char *data)
 {
+    struct branches all = {0};
     char line[1024],
         *command = xasprintf("perf script -i '%s' --itrace=be --ns -F tid,time,flags,ip,addr 2>/dev/null", data);
     FILE *p = popen(command, "r");
     assert_non_null(p);
     while (fgets(line, sizeof line, p) && strchr(line, '\n'))
-        add(out, strstr(line, "instruction trace error") ? parse_error(line) : parse_line(line));
+        add(&all, strstr(line, "instruction trace error") ? parse_error(line) : parse_line(line));
+    int status = pclose(p);
+    if (status != 0)
+        fail_msg("%s: %s", command, WIFEXITED(status) && WEXITSTATUS(status) > 128 ? "it crashed" : "it failed");
     free(command);
-    return pclose(p);
-}
-
-bool branches_of_perf(const char *data, struct branches *out)
-{
-    for (int tries = 0; tries < 2; tries++) {
-        *out = (struct branches){0};
-        int status = ask_perf(data, out);
-        if (status == 0)
-            return true;
-        branches_free(out);
-        /* The shell's way to say that a signal ended it. */
-        assert_true(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) > 128));
-    }
-    return false;
+    return all;
 }
 
 /* ---- the truth ---- */

@@ -23,9 +23,8 @@ struct branches {
 
 /* What `mtui export -f branches OPTIONS` prints. */
 struct branches branches_of_mtui(const char *data, const char *options);
-/* What perf prints, its flag words in mtui's. An unknown word is a failure. False when perf crashed, twice: perf
- * 6.1 does so now and then. */
-bool branches_of_perf(const char *data, struct branches *out);
+/* What perf prints, its flag words in mtui's. An unknown word is a failure. */
+struct branches branches_of_perf(const char *data);
 /* Of a thread of the truth. */
 struct branches branches_of_truth(const struct step_rec *r, pid_t tid);
 void branches_free(struct branches *b);

@@ -13,6 +13,7 @@
 #include "core/step/perf_writer.h"
 #include "core/step/step_insn.h"
 #include "core/base/vec.h"
+#include "decode/pt/pt_packet.h"
 
 const struct step_encoding step_encodings[] = {
     {.name = "cyc", .packets = {.tsc = true, .mtc = true, .mtc_period = 3, .cyc = true, .ret_compression = true}},
@@ -145,9 +146,15 @@ static void tell(struct teller *t, const struct step_branch *b)
     t->ip = b->to;
 }
 
+/* Not where the first PSB that is left has 02 82 in front of it, the end of other packets. perf 6.1 takes it to
+ * begin there, finds that what follows is no packet, goes on behind that error before it has had a first state
+ * (intel_pt_setup_queue()), and looks at the state that is not there (intel_pt_walk_next_insn()): SIGSEGV. */
 static void cut_head(struct stream *s, size_t bytes)
 {
     assert_true(s->bytes.len > bytes);
+    const uint8_t *cut = s->bytes.data + bytes, *psb = pt_packet_find_psb(cut, s->bytes.data + s->bytes.len);
+    if (psb && psb - cut >= 2 && psb[-2] == 0x02 && psb[-1] == 0x82)
+        bytes = (size_t)(psb - s->bytes.data);
     s->bytes.len -= bytes;
     memmove(s->bytes.data, s->bytes.data + bytes, s->bytes.len);
     s->ends.len = 0; /* it begins in the middle of a packet */
@@ -211,7 +218,8 @@ static void write_stream(struct perf_writer *w, struct perf_writer_id id, uint32
 
 /* What perf writes when it is told to take snapshots of a ring (intel_pt_find_snapshot(), auxtrace_mmap__read()
  * of Linux): once the ring has wrapped, all of it from the oldest byte on, which may lie inside a packet; places
- * count from the ring's beginning. Every third snapshot comes sooner than the others. */
+ * count from the ring's beginning. The first comes when the ring is half full (for what perf makes of a first buffer
+ * that begins somewhere, see above), every third sooner than the others. */
 static void write_snapshots(struct perf_writer *w, struct perf_writer_id id, uint32_t idx, const struct stream *s,
                             const struct step_encoding *e)
 {
@@ -219,7 +227,8 @@ static void write_snapshots(struct perf_writer *w, struct perf_writer_id id, uin
     unsigned n = 0;
     for (size_t i = 0; i < s->ends.len; i++) {
         size_t head = s->ends.data[i], len = head < ring ? head : ring;
-        if (i + 1 < s->ends.len && head - last < (n % 3 == 2 ? step / 2 : step))
+        size_t due = n == 0 ? ring / 2 : n % 3 == 2 ? step / 2 : step;
+        if (i + 1 < s->ends.len && head - last < due)
             continue;
         perf_writer_auxtrace(w, id, idx, (head - len) % ring, s->bytes.data + head - len, len);
         id.time_ns++;
