@@ -1,11 +1,13 @@
 #include "tests/lib_run.h"
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,6 +99,12 @@ void run_kill(struct run_child *c)
 {
     kill(c->pid, SIGKILL);
     run_finish(c);
+}
+
+pid_t run_fork_as(pid_t pid)
+{
+    struct clone_args args = {.exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&pid, .set_tid_size = 1};
+    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
 char *run_output(const char *command, int *status)

@@ -31,6 +31,9 @@ int run_finish(struct run_child *c);
 /* SIGKILL and reap. */
 void run_kill(struct run_child *c);
 
+/* As fork(2), with a pid of our choice for the child (clone3(2), set_tid); −1 where that is not allowed. */
+pid_t run_fork_as(pid_t pid);
+
 /* Runs a command and returns its stdout; *status is what wait gave. */
 char *run_output(const char *command, int *status);
 

@@ -38,8 +38,8 @@ void bench_set_up(struct bench *b, const char *fake_modes)
 {
     memset(b, 0, sizeof *b);
     char *fake = run_tool("fakeperf"), *busy = run_tool("target_busy");
-    setenv("MTUI_PERF", fake, 1);
-    setenv("FAKEPERF", fake_modes, 1);
+    setenv("MTUI_PERF", fake_modes ? fake : "perf", 1);
+    setenv("FAKEPERF", fake_modes ? fake_modes : "", 1);
     b->fds = open_fds();
     b->loop = loop_new();
     b->tmp = run_temp_dir();
@@ -160,6 +160,77 @@ void bench_tear_down(struct bench *b, bool target_lives)
     free(b->caps);
     run_remove_tree(b->tmp);
     free(b->tmp);
+}
+
+/* ---- What targets do ---- */
+
+const char *const bench_change_names[] = {"the target executes another program", "the target forks",
+                                          "the target forks and is killed", "another has the target's pid"};
+
+static bool sleeps(void *arg)
+{
+    struct bench *b = arg;
+    char *path = xasprintf("/proc/%ld/comm", (long)b->target.pid);
+    char *comm = run_read_file(path, NULL);
+    bool yes = comm && !strcmp(comm, "sleep\n");
+    free(comm);
+    free(path);
+    return yes;
+}
+
+static pid_t fork_target(struct bench *b)
+{
+    char line[32];
+    kill(b->target.pid, SIGUSR2);
+    assert_non_null(fgets(line, sizeof line, b->target.out));
+    return (pid_t)strtol(line, NULL, 10);
+}
+
+static void kill_target(struct bench *b)
+{
+    kill(b->target.pid, SIGKILL);
+    waitpid(b->target.pid, NULL, 0);
+}
+
+bool bench_change(struct bench *b, enum bench_change change, pid_t *other)
+{
+    *other = 0;
+    if (change == BENCH_EXEC) {
+        kill(b->target.pid, SIGUSR1);
+        assert_true(run_until(sleeps, b, SOON));
+        return true;
+    }
+    if (change != BENCH_REPLACED)
+        *other = fork_target(b);
+    if (change != BENCH_FORK)
+        kill_target(b);
+    if (change == BENCH_REPLACED) {
+        *other = run_fork_as(b->target.pid);
+        if (*other == 0)
+            for (;;)
+                pause();
+    }
+    return *other > 0 || change != BENCH_REPLACED;
+}
+
+void bench_end_other(pid_t other, bool ours)
+{
+    if (other <= 0)
+        return;
+    assert_int_equal(kill(other, 0), 0);
+    if (ours)
+        assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
+    kill(other, SIGKILL);
+    if (ours)
+        waitpid(other, NULL, 0);
+}
+
+bool bench_log_has(struct bench *b, const char *text)
+{
+    for (size_t i = 0; i < session_log_count(b->session); i++)
+        if (strstr(session_log_at(b->session, i).text, text))
+            return true;
+    return false;
 }
 
 struct snapshot_hit *bench_read_hits(struct bench *b, size_t *n)

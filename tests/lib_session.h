@@ -23,7 +23,7 @@ struct bench {
     size_t fds;
 };
 
-/* fake_modes: see tests/fakeperf.c. The setup attaches to a target that burns CPU. */
+/* fake_modes: see tests/fakeperf.c; NULL: the real perf. The setup attaches to a target that burns CPU. */
 void bench_set_up(struct bench *b, const char *fake_modes);
 int bench_start(struct bench *b, struct err *err);
 /* Starts and waits until it is armed; fails the test otherwise. */
@@ -39,6 +39,17 @@ bool bench_is_busy(void *arg);      /* a snapshot is outstanding */
 bool bench_is_idle(void *arg);
 /* Until the end, which is reported exactly once. SHOW=1 in the environment prints the log. */
 void bench_wait_end(struct bench *b);
+/* What targets do: each leaves the process with the target's pid alive, but the end of the target. `other`: the
+ * child that it forked, the process that has its pid now; 0: there is none. */
+enum bench_change { BENCH_EXEC, BENCH_FORK, BENCH_FORK_AND_END, BENCH_REPLACED, BENCH_CHANGES };
+extern const char *const bench_change_names[];
+/* False: not permitted here (nothing happened). */
+bool bench_change(struct bench *b, enum bench_change change, pid_t *other);
+/* The other one was left alone; ends it. */
+void bench_end_other(pid_t other, bool ours);
+/* A line of the log has the text. */
+bool bench_log_has(struct bench *b, const char *text);
+
 struct snapshot_hit *bench_read_hits(struct bench *b, size_t *n);
 /* Frees, and checks that nothing of ours is left: perf, descriptors; the target, when it was not killed,
  * runs on until now. */

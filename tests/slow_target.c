@@ -1,9 +1,10 @@
 /* Four threads call a function all the time; once in 100,000 calls, at random, it is slow. Every call gets
  * a number; of each that took longer than half of the slow one's time this prints
  *
- *   slow NUMBER TID MICROSECONDS
+ *   slow NUMBER TID OUTER INNER
  *
- * on its own clock, as soon as it is known. Ends when its stdin does, or after ten minutes.
+ * as soon as it is known: microseconds on its own clock, looked at around the call and inside of it, so that
+ * what somebody else measures of the call is between the two, whatever interrupts the program meanwhile. Ends when its stdin does, or after ten minutes.
  *   slow_target SLOW_MS SEED */
 #include <poll.h>
 #include <pthread.h>
@@ -48,9 +49,11 @@ __attribute__((noinline)) static unsigned long compute(unsigned long us)
     return sum;
 }
 
-__attribute__((noinline)) unsigned long handle(unsigned long number, int is_slow)
+__attribute__((noinline)) unsigned long handle(unsigned long number, int is_slow, unsigned long *inner_us)
 {
-    return is_slow ? compute(slow_ms * 1000) + number : number * 3;
+    unsigned long start = now_us(), result = is_slow ? compute(slow_ms * 1000) + number : number * 3;
+    *inner_us = now_us() - start;
+    return result;
 }
 
 static void *serve(void *arg)
@@ -59,10 +62,11 @@ static void *serve(void *arg)
     unsigned long sum = 0;
     for (unsigned long turn = 0;; turn++) {
         unsigned long number = atomic_fetch_add(&calls, 1), start = now_us();
-        sum += handle(number, number == slow_one(number / BLOCK));
+        unsigned long inner;
+        sum += handle(number, number == slow_one(number / BLOCK), &inner);
         unsigned long took = now_us() - start;
         if (took > slow_ms * 500) {
-            printf("slow %lu %ld %lu\n", number, (long)syscall(SYS_gettid), took);
+            printf("slow %lu %ld %lu %lu\n", number, (long)syscall(SYS_gettid), took, inner);
             fflush(stdout);
         }
         if (turn % 4 == 0)

@@ -1,28 +1,9 @@
 #!/bin/sh
 # The whole job without a terminal, with the real perf: record by a trigger, read it back, refuse what
-# cannot work, and leave nothing behind when perf, the target or mtui is killed.
+# cannot work.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-. tests/lib_check.sh
-tool=$MTUI_BUILD/tests/batch_target
-start_clock
-
-start_target() { # its pid in $target
-    mkfifo "$tmp/in.$1"
-    "$tool" <"$tmp/in.$1" >"$tmp/out.$1" &
-    target=$!
-    eval "exec 7>\"$tmp/in.$1\""
-    targets="$targets $target"
-    wait_for 100 grep -q serving "$tmp/out.$1"
-}
-alive() { kill -0 "$1" 2>/dev/null && [ "$(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat")" != Z ]; }
-gone() { ! alive "$1"; }
-threads_run() { # no thread of the process is stopped
-    ! grep -qs '^State:.*[Tt] (' "/proc/$1"/task/*/status
-}
-# perf processes that attach to the target
-perfs_of() { pgrep -f "record .*-p $1( |\$)" || true; }
-no_perf_of() { [ -z "$(perfs_of "$1")" ]; }
+. tests/lib_batch.sh
 
 if ! "$mtui" doctor >"$tmp/doctor" 2>&1; then
     bad 'mtui doctor fails'
@@ -144,51 +125,7 @@ check 'the ring' grep -q 'rounded up to 8K' "$tmp/err"
 check 'stdout is full: exit 1' [ $? -eq 1 ]
 check 'and said' grep -q "standard output: .*$tmp/nostdout" "$tmp/err"
 
-# 8. kill -9 of perf: said, and what was written is kept. Its ring is not: a file without it is no
-# snapshot.
-"$mtui" attach -p "$pid" --mode ring --batch -o "$tmp/k0" >"$tmp/out" 2>"$tmp/err" </dev/null &
-job=$!
-wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
-kill -9 $(perfs_of "$pid")
-wait $job
-check 'perf killed with its ring: exit 1' [ $? -eq 1 ]
-check 'no directory is printed' [ ! -s "$tmp/out" ]
-check 'what is lost is said' grep -q 'killed by signal 9.*ring' "$tmp/err"
-check 'no empty snapshot' [ -z "$(find "$tmp/k0" -name perf.data 2>/dev/null)" ]
-"$mtui" attach -p "$pid" --mode trigger --batch -o "$tmp/k1" >"$tmp/out" 2>"$tmp/err" </dev/null &
-job=$!
-wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
-kill -9 $(perfs_of "$pid")
-wait $job
-check 'perf killed: exit 1' [ $? -eq 1 ]
-check 'and said' grep -qi 'perf' "$tmp/err"
-check 'the target runs on' alive "$pid"
-
-# 9. kill -9 of mtui: perf goes too, the target runs on, no probe is left.
-"$mtui" attach -p "$pid" -t handle_request --hits 1000000 --batch -o "$tmp/k2" >"$tmp/out" 2>"$tmp/err" </dev/null &
-job=$!
-wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
-kill -9 $job
-wait $job 2>/dev/null
-check 'perf ends' wait_for 100 no_perf_of "$pid"
-check 'the target runs on' alive "$pid"
-check 'unstopped' threads_run "$pid"
-[ ! -r /sys/kernel/tracing/uprobe_events ] || check 'no uprobe is left' [ ! -s /sys/kernel/tracing/uprobe_events ]
-check 'nothing of ours is open in the target' sh -c "! ls -l /proc/$pid/fd | grep -q perf"
-
-# 10. kill -9 of the target, after a snapshot: its names are still there.
-start_target b
-"$mtui" attach -p "$target" -t handle_request --max-snapshots 1000 --hold-off 1h --batch -o "$tmp/k3" >"$tmp/out" 2>"$tmp/err" </dev/null &
-job=$!
-wait_for 100 test -f "$tmp/k3/snap-1/perf.data" || bad 'no snapshot'
-kill -9 "$target"
-wait $job
-check 'target killed: the snapshot counts' [ $? -eq 0 ]
-check 'the directory' [ "$(cat "$tmp/out")" = "$tmp/k3" ]
-"$mtui" export -f functions "$tmp/k3" --snapshot 1 >"$tmp/functions" 2>"$tmp/err" </dev/null || bad "export: exit $?"
-check 'a dead program still has its names' grep -qP '\thandle_request\t' "$tmp/functions"
-
-# 11. The doctor: columns stand below each other; without perf nothing is promised.
+# 8. The doctor: columns stand below each other; without perf nothing is promised.
 "$mtui" doctor >"$tmp/out" 2>"$tmp/err" </dev/null || bad "doctor: exit $?"
 check 'one column of states' [ "$(grep -oE '^.* (present|absent) ' "$tmp/out" | sed -E 's/(present|absent) $//' | awk '{print length}' | sort -u | wc -l)" = 1 ]
 check 'what records here' grep -q '^Recording here is done with' "$tmp/out"
@@ -196,7 +133,7 @@ MTUI_PERF=$tmp/no-perf "$mtui" doctor >"$tmp/out" 2>"$tmp/err" </dev/null || bad
 check 'no promise without perf' sh -c "! grep -q '^Recording here is done' '$tmp/out'"
 check 'but why' grep -q 'Nothing can be recorded.*no-perf' "$tmp/out"
 
-# 12. The demo.
+# 9. The demo.
 "$mtui" demo -o "$tmp/demo" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "demo: exit $?"
 check 'the function table' grep -q 'render_block' "$tmp/out"
 check 'where it lies' grep -q "$tmp/demo" "$tmp/out"

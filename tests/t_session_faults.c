@@ -78,6 +78,19 @@ static void test_target_dies(void **state)
     bench_tear_down(&b, false);
 }
 
+static bool presses(void *arg)
+{
+    struct bench *b = arg;
+    session_stop(b->session, NULL);
+    return bench_has_ended(b);
+}
+
+/* A perf that hangs in a dump is waited for as long as the user likes: he asks again and again. */
+static void press_until_end(struct bench *b)
+{
+    assert_true(run_until(presses, b, SOON));
+}
+
 /* A snapshot that never comes: it is shown as running, and can be given up; the recording goes on.
  */
 static void field_A4_a_snapshot_that_never_comes_is_given_up(void **state)
@@ -98,9 +111,7 @@ static void field_A4_a_snapshot_that_never_comes_is_given_up(void **state)
     assert_int_equal(n, 1);
     assert_int_equal(hits[0].snapshot, 0);
     snapshot_dir_free_hits(hits, n);
-    session_stop(b.session, &err);
-    session_stop(b.session, &err);
-    session_stop(b.session, &err);
+    press_until_end(&b);
     bench_wait_end(&b);
     bench_tear_down(&b, true);
 }
@@ -155,37 +166,88 @@ static void apply(struct bench *b, enum fault fault)
     }
 }
 
+static void reach(struct bench *b, const struct state_case *state)
+{
+    struct err err;
+    bench_set_up(b, state->modes);
+    if (state->armed)
+        bench_start_armed(b);
+    else
+        assert_int_equal(bench_start(b, &err), 0);
+    if (state->reached == bench_is_busy)
+        assert_int_equal(session_snapshot(b->session, &err), 0);
+    if (!state->reached)
+        session_stop(b->session, &err);
+    else
+        assert_true(run_until(state->reached, b, SOON));
+}
+
+static void wait_ended(struct bench *b, const struct state_case *state)
+{
+    struct err err;
+    if (strcmp(state->modes, "hang-dump") == 0)
+        press_until_end(b);
+    bench_wait_end(b);
+    struct session_status st = bench_status(b);
+    assert_true(st.state == SESSION_ENDED || st.state == SESSION_FAILED);
+    assert_true(st.sentence && st.sentence[0]);
+    assert_true(session_snapshot(b->session, &err) < 0);
+    for (size_t i = 0; i < session_snapshot_count(b->session); i++)
+        assert_int_equal(access(session_snapshot_at(b->session, i)->data, R_OK), 0);
+}
+
 static void try(const struct state_case *state, enum fault fault)
 {
     struct bench b;
-    struct err err;
-    bench_set_up(&b, state->modes);
-    if (state->armed)
-        bench_start_armed(&b);
-    else
-        assert_int_equal(bench_start(&b, &err), 0);
-    if (state->reached == bench_is_busy)
-        assert_int_equal(session_snapshot(b.session, &err), 0);
-    if (!state->reached)
-        session_stop(b.session, &err);
-    else
-        assert_true(run_until(state->reached, &b, SOON));
+    reach(&b, state);
     apply(&b, fault);
-    /* A perf that hangs in a dump is waited for as long as the user likes: he presses again. */
-    for (int k = 0; k < 3 && fault != FREED && strcmp(state->modes, "hang-dump") == 0; k++) {
-        bench_turn(&b);
-        session_stop(b.session, &err);
-    }
-    if (fault != FREED) {
-        bench_wait_end(&b);
-        struct session_status st = bench_status(&b);
-        assert_true(st.state == SESSION_ENDED || st.state == SESSION_FAILED);
-        assert_true(st.sentence && st.sentence[0]);
-        assert_true(session_snapshot(b.session, &err) < 0);
-        for (size_t i = 0; i < session_snapshot_count(b.session); i++)
-            assert_int_equal(access(session_snapshot_at(b.session, i)->data, R_OK), 0);
-    }
+    if (fault != FREED)
+        wait_ended(&b, state);
     bench_tear_down(&b, fault != TARGET_KILLED);
+}
+
+/* ---- Every state × what the target may become ---- */
+
+static bool says_exec(void *arg)
+{
+    bench_turn(arg);
+    return bench_log_has(arg, "now runs sleep");
+}
+
+/* A target that executes another program or forks is still recorded, until it is stopped. The end of the target is
+ * the end of the recording, whatever has its pid or comes from it. */
+static void try_change(const struct state_case *state, enum bench_change change)
+{
+    struct bench b;
+    pid_t other;
+    bool goes_on = change == BENCH_EXEC || change == BENCH_FORK;
+    reach(&b, state);
+    enum session_state before = bench_status(&b).state;
+    bool permitted = bench_change(&b, change, &other);
+    if (goes_on && before != SESSION_STOPPING) {
+        if (change == BENCH_EXEC && geteuid() == 0) /* reading what other processes do is a privilege */
+            assert_true(run_until(says_exec, &b, SOON));
+        for (int i = 0; i < 5; i++)
+            bench_turn(&b);
+        assert_true(bench_status(&b).state == before || bench_status(&b).state == SESSION_ARMED);
+        session_stop(b.session, NULL);
+    }
+    wait_ended(&b, state);
+    if (before == SESSION_ARMED && strcmp(state->modes, "hang-dump") != 0)
+        assert_non_null(strstr(bench_status(&b).sentence, goes_on ? "stopped" : "the traced program"));
+    if (permitted)
+        bench_end_other(other, change == BENCH_REPLACED);
+    bench_tear_down(&b, goes_on);
+}
+
+static void field_A6_F16_H8_every_state_and_change_of_the_target(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        for (int c = 0; c < BENCH_CHANGES; c++) {
+            print_message("    %s: %s\n", states[i].name, bench_change_names[c]);
+            try_change(&states[i], (enum bench_change)c);
+        }
 }
 
 static void field_A6_A8_every_state_and_fault(void **state)
@@ -207,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_target_dies),
         cmocka_unit_test(field_A4_a_snapshot_that_never_comes_is_given_up),
         cmocka_unit_test(field_A6_A8_every_state_and_fault),
+        cmocka_unit_test(field_A6_F16_H8_every_state_and_change_of_the_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,19 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/machine/target.h"
 #include "tests/lib_program.h"
+#include "tests/lib_run.h"
 #include "tests/lib_victim.h"
 
 struct seen {
@@ -272,13 +271,6 @@ static void waiting_program_holds_nothing(void **state)
     finish(s, TARGET_END);
 }
 
-/* A child with a pid of our choice (clone3(2), set_tid); −1 where that is not allowed. */
-static pid_t fork_as(pid_t pid)
-{
-    struct clone_args args = {.exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&pid, .set_tid_size = 1};
-    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
-}
-
 /* Another process gets the pid of the one that was attached to: it is not taken for it. */
 static void field_F16_a_pid_used_again_is_not_the_target(void **state)
 {
@@ -288,7 +280,7 @@ static void field_F16_a_pid_used_again_is_not_the_target(void **state)
     struct err err = {0};
     assert_int_equal(target_attach(s.loop, v.pid, &callbacks, &s, &s.target, &err), 0);
     victim_kill(&v);
-    pid_t other = fork_as(v.pid);
+    pid_t other = run_fork_as(v.pid);
     if (other == 0)
         for (;;)
             pause();

@@ -144,6 +144,19 @@ void loop_post(struct loop *l, loop_fn *fn, void *arg)
     (void)n; /* a full counter has woken the loop already */
 }
 
+bool loop_unpost(struct loop *l, loop_fn *fn, void *arg)
+{
+    bool found = false;
+    pthread_mutex_lock(&l->lock);
+    for (size_t i = l->posted.len; i-- > 0;)
+        if (l->posted.data[i].fn == fn && l->posted.data[i].arg == arg) {
+            vec_remove(&l->posted, i);
+            found = true;
+        }
+    pthread_mutex_unlock(&l->lock);
+    return found;
+}
+
 static int run_posted(struct loop *l)
 {
     uint64_t count;

@@ -6,6 +6,7 @@
 #ifndef MTUI_CORE_LOOP_H
 #define MTUI_CORE_LOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct loop;
@@ -37,6 +38,8 @@ void loop_remove(struct loop *l, int id);
 
 /* From any thread: fn(arg) runs in the loop's thread, in the order of posting. */
 void loop_post(struct loop *l, loop_fn *fn, void *arg);
+/* Takes back what was posted so, if its turn has not come (true); for whoever frees arg. */
+bool loop_unpost(struct loop *l, loop_fn *fn, void *arg);
 
 /* Waits until something is ready, at most max_wait_ns (negative: without limit, 0: not at all), and
  * runs what is. A signal that interrupts the wait returns early. Returns the number of callbacks. */

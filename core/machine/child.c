@@ -28,7 +28,7 @@ struct child {
     int pidfd; /* -1: this kernel has none */
     int out_fd;
     int pid_watch, out_watch, poll_timer;
-    bool reaped;
+    bool reaped, spare;
     struct child_end end;
     char line[LINE_MAX_BYTES];
     size_t line_len;
@@ -284,6 +284,7 @@ int child_spawn(struct loop *loop, const struct child_spec *spec, const struct c
     struct child *c = xcalloc(1, sizeof *c);
     c->loop = loop;
     c->events = *events;
+    c->spare = spec->spare;
     c->pid = pid;
     c->out_fd = output[0];
     watch(c);
@@ -307,7 +308,7 @@ void child_free(struct child *c)
     if (!reap(c)) {
         close_output(c); /* or it may never get out of a write */
         child_signal(c, SIGTERM, NULL);
-        if (!wait_dead(c, 100)) {
+        if (!wait_dead(c, c->spare ? 1000 : 100) && !c->spare) {
             child_signal(c, SIGKILL, NULL);
             wait_dead(c, 100);
         }

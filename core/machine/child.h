@@ -21,6 +21,7 @@ struct child_spec {
     char *const *argv; /* argv[0] is looked up in PATH */
     const struct child_fd *fds;
     size_t n_fds;
+    bool spare; /* never killed: others would die with it */
 };
 
 /* How a child ended. !known: someone else has reaped it (SIGCHLD ignored): gone, cause unknown. */
@@ -46,7 +47,8 @@ struct child_events {
 int child_spawn(struct loop *loop, const struct child_spec *spec, const struct child_events *events,
                 struct child **out, struct err *err);
 
-/* Kills what still runs (SIGTERM, a second later SIGKILL) and reaps it: blocks for that time. */
+/* Kills what still runs (SIGTERM, a second later SIGKILL) and reaps it: blocks for that time. One that is to be spared
+ * gets ten seconds, and is left alone then. */
 void child_free(struct child *c);
 
 pid_t child_pid(const struct child *c);

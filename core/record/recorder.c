@@ -331,7 +331,10 @@ static int spawn(struct recorder *r, const struct plan_argv *argv, struct err *e
         return err_errno(err, e, "no control pipes");
     }
     struct child_fd fds[] = {{ctl[0], CONTROL_CHILD_CTL_FD}, {ack[1], CONTROL_CHILD_ACK_FD}};
-    struct child_spec spec = {.argv = argv->data, .fds = fds, .n_fds = r->row.ctlfd ? 2 : 0};
+    struct child_spec spec = {.argv = argv->data,
+                              .fds = fds,
+                              .n_fds = r->row.ctlfd ? 2 : 0,
+                              .spare = r->kind == PLAN_STEP};
     struct child_events events = {.line = on_line, .ended = on_ended, .arg = r};
     int rc = child_spawn(r->loop, &spec, &events, &r->child, err);
     if (r->row.ctlfd) {

@@ -95,8 +95,10 @@ int recorder_snapshot(struct recorder *r, const char *reason, struct err *err);
 int recorder_enable(struct recorder *r, struct err *err);
 int recorder_disable(struct recorder *r, struct err *err);
 int recorder_ping(struct recorder *r, struct err *err);
-/* First call: finish and keep everything; an outstanding snapshot is finished first. Second call:
- * does not wait for that snapshot any longer, or, when it was not waiting for one, SIGKILL. */
+/* First call: finish and keep everything; an outstanding snapshot is finished first. The next: does not wait for
+ * that snapshot any longer, if it was. The next: SIGTERM, by which nothing is lost. One that comes RECORDER_PRESS_NS
+ * after that, and not before: SIGKILL (`step`: SIGTERM again, since its program would die with it). */
+#define RECORDER_PRESS_NS 2000000000u
 int recorder_stop(struct recorder *r, struct err *err);
 /* Gives up waiting for the outstanding snapshot; the recording goes on. When it comes after all it
  * is kept and reported with a remark, and until then no other can be asked for. */

@@ -70,6 +70,24 @@ void recorder_finish(struct recorder *r)
     }
 }
 
+/* Whoever presses again and again in a hurry must not lose what is being written: a signal that perf finishes on
+ * first, and the one that it cannot answer only for someone who still asks a while later. A recorder that steps is
+ * never killed, since its program would die with it. */
+static int press(struct recorder *r, struct err *err)
+{
+    uint64_t now = loop_now_ns(r->loop);
+    bool first = r->pressed_ns == 0;
+    if (!first && now - r->pressed_ns < RECORDER_PRESS_NS)
+        return 0;
+    r->pressed_ns = now;
+    if (first || r->kind == PLAN_STEP) {
+        recorder_log(r, "asked again to stop: it still finishes");
+        return recorder_signal(r, SIGTERM, err);
+    }
+    recorder_log(r, "asked once more to stop: killing the recorder");
+    return recorder_signal(r, SIGKILL, err);
+}
+
 int recorder_stop(struct recorder *r, struct err *err)
 {
     if (r->state == RECORDER_ENDED || r->state == RECORDER_FAILED)
@@ -77,8 +95,7 @@ int recorder_stop(struct recorder *r, struct err *err)
     if (r->stop_requested) {
         if (r->snap.stage != SNAP_NONE && !r->snap.given_up && r->state != RECORDER_STOPPING)
             return recorder_give_up(r, err);
-        recorder_log(r, "second request to stop: killing the recorder");
-        return recorder_signal(r, SIGKILL, err);
+        return press(r, err);
     }
     r->stop_requested = true;
     if (r->snap.stage != SNAP_NONE && !r->snap.given_up) {

@@ -84,6 +84,7 @@ struct recorder {
     uint64_t last_write_ns;
 
     bool stop_requested, finish_sent;
+    uint64_t pressed_ns; /* loop clock: asked again to stop, and a signal sent; 0: not yet */
     bool child_ended, finalized;
     struct child_end end;
     char sentence[512];

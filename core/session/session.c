@@ -193,8 +193,8 @@ static int arm_triggers(struct session *s, struct err *err)
         trigger_set_add(s->triggers, &t);
         trigger_fini(&t);
     }
-    /* Hits are only counted until the recorder is ready. */
-    trigger_set_snapshot_begin(s->triggers);
+    /* Until the recorder is ready, hits only tell what the triggers cost. */
+    trigger_set_hold(s->triggers, true);
     for (size_t i = 0; i < s->targets.len; i++) {
         int rc = trigger_set_arm(s->triggers, target_pid(s->targets.data[i]), err);
         if (rc < 0)
@@ -318,7 +318,7 @@ static void become_armed(struct session *s)
     struct err err;
     s->state = SESSION_ARMED;
     s->armed_ns = loop_now_ns(s->loop);
-    trigger_set_snapshot_done(s->triggers);
+    trigger_set_hold(s->triggers, false);
     if (s->recorder == PLAN_STEP && s->setup.n_triggers)
         trigger_set_hand_over(s->triggers);
     if (s->setup.duration_ns)
@@ -397,6 +397,19 @@ static void say_never_found(struct session *s)
         }
 }
 
+/* The screen's counts go with the triggers. */
+static void say_counts(struct session *s)
+{
+    char hits[FMT_MAX], fired[FMT_MAX];
+    for (uint32_t i = 0; s->triggers && i < trigger_set_count(s->triggers); i++) {
+        const struct trigger_counts *c = trigger_set_counts(s->triggers, i);
+        if (c->hits)
+            session_log(s, SESSION_INFO, "trigger %s: %s hit%s, %s snapshot%s", s->setup.triggers[i],
+                        fmt_count(hits, c->hits), c->hits == 1 ? "" : "s", fmt_count(fired, c->fired),
+                        c->fired == 1 ? "" : "s");
+    }
+}
+
 /* Out of the callbacks: now everything may be freed. */
 static void finish(void *arg)
 {
@@ -404,6 +417,7 @@ static void finish(void *arg)
     struct err err;
     s->end_timer = 0;
     say_never_found(s);
+    say_counts(s);
     trigger_set_free(s->triggers);
     s->triggers = NULL;
     maps_writer_flush(s->maps, FLUSH_NS);

@@ -106,7 +106,7 @@ int session_snapshot(struct session *s, struct err *err);
 int session_toggle_enabled(struct session *s, struct err *err);
 int session_ping(struct session *s, struct err *err);
 int session_give_up(struct session *s, struct err *err); /* waiting for the outstanding snapshot */
-/* Finishes and keeps everything; the second call presses (SIGTERM), the third kills. */
+/* Finishes and keeps everything; called again it presses, as recorder_stop does. */
 int session_stop(struct session *s, struct err *err);
 /* No trigger fires any more; the recording goes on. */
 int session_disarm(struct session *s, struct err *err);

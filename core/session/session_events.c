@@ -140,7 +140,7 @@ static void keep_distance(struct session *s)
         s->setup.when.hold_off_ns = SESSION_CROWD_NS;
         trigger_set_hold_off(s->triggers, SESSION_CROWD_NS);
         session_log(s, SESSION_WARNING,
-                    "%d snapshots in %d s: from now on there is a hold-off of 1 s between two "
+                    "%d snapshots in %d s: from now on each trigger has a hold-off of 1 s "
                     "(--hold-off and --max-snapshots say it otherwise)",
                     SESSION_CROWD + 1, SESSION_CROWD);
     }

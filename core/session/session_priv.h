@@ -13,7 +13,7 @@
 
 /* So many snapshots by triggers, one a second or more often, are a crowd. */
 #define SESSION_CROWD    5
-#define SESSION_CROWD_NS 1000000000u
+#define SESSION_CROWD_NS UINT64_C(1000000000)
 
 struct log_line {
     int64_t unix_ns;

@@ -96,6 +96,7 @@ int session_disarm(struct session *s, struct err *err)
     if (rc < 0)
         return rc;
     s->disarmed = !s->disarmed;
+    trigger_set_hold(s->triggers, s->disarmed);
     session_log(s, SESSION_INFO, s->disarmed ? "triggers disarmed" : "triggers armed again");
     return 0;
 }

@@ -37,8 +37,11 @@ void trigger_set_free(struct trigger_set *s)
     trigger_set_end_open(s);
     probe_free(s->probe);
     for (size_t i = 0; i < s->processes.len; i++)
-        trigger_set_process_free(s->processes.data[i]);
+        trigger_set_process_free(s, s->processes.data[i]);
     vec_free(&s->processes);
+    for (size_t i = 0; i < s->stale.len; i++)
+        trigger_look_free(s->stale.data[i]);
+    vec_free(&s->stale);
     for (size_t i = 0; i < s->entries.len; i++) {
         trigger_fini(&s->entries.data[i].trigger);
         free(s->entries.data[i].where);
@@ -90,6 +93,17 @@ void trigger_set_count_hit(struct trigger_set *s, uint32_t trigger, enum trigger
 }
 
 /* ---- Snapshots and questions ---- */
+
+void trigger_set_hold(struct trigger_set *s, bool held)
+{
+    if (s->held && !held && s->probe) {
+        uint64_t now = probe_now_ns(s->probe);
+        for (size_t i = 0; i < s->entries.len; i++)
+            if (s->entries.data[i].policy.armed_ns)
+                s->entries.data[i].policy.armed_ns = now;
+    }
+    s->held = held;
+}
 
 void trigger_set_snapshot_begin(struct trigger_set *s)
 {

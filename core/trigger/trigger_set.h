@@ -78,6 +78,10 @@ void trigger_set_each_site(const struct trigger_set *s,
 void trigger_set_count_hit(struct trigger_set *s, uint32_t trigger, enum trigger_verdict verdict,
                            uint64_t time_ns);
 
+/* While held, hits make nothing and are not counted; calls are still matched. Hits, and times (not-before), count
+ * from when it is let go. */
+void trigger_set_hold(struct trigger_set *s, bool held);
+
 /* The snapshot that a TRIGGER_FIRE asked for, or one by key, begins and is done: hits between the
  * two are counted as busy. A fire begins one by itself. */
 void trigger_set_snapshot_begin(struct trigger_set *s);

@@ -14,10 +14,21 @@
 /* After an exec, how long the new program has to map what a trigger names. */
 #define EXEC_GRACE_NS 1000000000u
 
+#define LOOKS_MAX 4u /* at a time; programs that start others all the time must not fill the machine with them */
+
 /* ---- Processes ---- */
 
-void trigger_set_process_free(struct process *p)
+/* A look in progress is waited for by nobody but the end of the set. */
+static void drop_look(struct trigger_set *s, struct process *p)
 {
+    if (p->look)
+        vec_push(&s->stale, p->look);
+    p->look = NULL;
+}
+
+void trigger_set_process_free(struct trigger_set *s, struct process *p)
+{
+    drop_look(s, p);
     for (size_t i = 0; i < p->armed.len; i++)
         trigger_places_free(&p->armed.data[i].places);
     vec_free(&p->armed);
@@ -79,28 +90,22 @@ static int resolve_in_files(const struct trigger_set *s, const struct needed *ne
                   : 0;
 }
 
-/* pend: what may come later is no failure. explain: a reason is wanted, which takes time. */
-static int resolve_one(struct trigger_set *s, struct process *p, const struct needed *needed,
-                       size_t i, bool pend, bool explain, struct err *err)
+static int resolve_one(struct trigger_set *s, struct process *p, const struct needed *needed, size_t i,
+                       struct err *err)
 {
     struct entry *e = &s->entries.data[i];
     struct trigger_places places = {0};
     struct err why = {0};
-    int rc = p->modules ? trigger_resolve(p->modules, &e->trigger, (uint32_t)i, &places,
-                                          explain ? &why : NULL)
+    int rc = p->modules ? trigger_resolve(p->modules, &e->trigger, (uint32_t)i, &places, &why)
                         : resolve_in_files(s, needed, i, &places, &why);
-    if (rc < 0 && !(pend && may_come(rc)))
+    if (rc < 0 && !(s->options.may_pend && may_come(rc)))
         return err_set(err, rc, "%s", why.text);
     struct armed *a = &p->armed.data[i];
     a->missing = rc < 0;
-    if (rc < 0) {
-        if (explain || e->status != TRIGGER_PENDING)
-            set_where(e, TRIGGER_PENDING,
-                      xasprintf("pending: %s", explain ? why.text : "not in what is mapped now"));
-        return 0;
-    }
-    trigger_places_free(&a->places);
-    a->places = places;
+    if (rc < 0)
+        set_where(e, TRIGGER_PENDING, xasprintf("pending: %s", why.text));
+    else
+        a->places = places;
     return 0;
 }
 
@@ -152,57 +157,111 @@ static void note_armed(struct trigger_set *s)
             s->entries.data[i].policy.armed_ns = now;
 }
 
-/* Looks again for what is pending (all: for everything), and arms it. */
-static void look_again(struct trigger_set *s, struct process *p, bool all)
+/* What was looked for and found, or not; what fails otherwise stays as it was. True: something that was pending is
+ * there now. */
+static bool take_found(struct trigger_set *s, struct process *p, struct trigger_found *f)
+{
+    struct entry *e = &s->entries.data[f->number];
+    struct armed *a = &p->armed.data[f->number];
+    bool pending = pends(p, f->number);
+    if (f->rc < 0 && !may_come(f->rc))
+        return false;
+    a->missing = f->rc < 0;
+    if (f->rc < 0) {
+        if (e->status != TRIGGER_PENDING)
+            set_where(e, TRIGGER_PENDING, xstrdup("pending: not in what is mapped now"));
+        return false;
+    }
+    trigger_places_free(&a->places);
+    a->places = f->places;
+    f->places = (struct trigger_places){0};
+    if (pending)
+        trigger_set_say(s, xasprintf("trigger %s found: %s", e->trigger.text, a->places.where));
+    return pending;
+}
+
+static void take_look(struct trigger_set *s, struct process *p, struct trigger_look *look)
 {
     struct err err = {0};
-    bool found = false;
-    for (size_t i = 0; i < s->entries.len; i++) {
-        bool pending = pends(p, i);
-        if (!all && !pending)
-            continue;
-        if (resolve_one(s, p, NULL, i, true, false, &err) < 0)
-            continue;
-        if (pending && !pends(p, i)) {
-            found = true;
-            trigger_set_say(s, xasprintf("trigger %s found: %s", s->entries.data[i].trigger.text,
-                             p->armed.data[i].places.where));
-        }
-    }
-    if (found || all) {
-        int rc = arm_process(s, p, &err);
-        if (rc < 0 && rc != MTUI_E_GONE)
-            trigger_set_say(s, xasprintf("%s", err.text));
-    }
+    bool found = p->unread;
+    p->look = NULL;
+    if (trigger_look_rc(look) < 0) /* it has ended: that is told in its own way */
+        return;
+    p->modules = trigger_look_take_modules(look);
+    p->unread = false;
+    for (size_t i = 0; i < trigger_look_count(look); i++)
+        found |= take_found(s, p, trigger_look_at(look, i));
+    int rc = found ? arm_process(s, p, &err) : 0;
+    if (rc < 0 && rc != MTUI_E_GONE)
+        trigger_set_say(s, xasprintf("%s", err.text));
     update_entries(s);
     note_armed(s);
+}
+
+static void plan_looks(struct trigger_set *s);
+
+static void on_look_done(void *arg, struct trigger_look *look)
+{
+    struct trigger_set *s = arg;
+    for (size_t i = 0; i < s->stale.len; i++)
+        if (s->stale.data[i] == look)
+            vec_remove(&s->stale, i--);
+    for (size_t i = 0; i < s->processes.len; i++)
+        if (s->processes.data[i]->look == look) {
+            take_look(s, s->processes.data[i], look);
+            break;
+        }
+    s->looks--;
+    trigger_look_free(look);
+    trigger_set_tell_lost(s);
+    plan_looks(s);
+}
+
+/* Looks, in a thread, for what is pending; after an exec for everything. */
+static void start_look(struct trigger_set *s, struct process *p)
+{
+    p->unread = p->unread || !p->modules;
+    p->changed = false;
+    p->look = trigger_look_new(p->pid, p->modules);
+    p->modules = NULL;
+    for (uint32_t i = 0; i < s->entries.len; i++)
+        if (p->unread || pends(p, i))
+            trigger_look_add(p->look, &s->entries.data[i].trigger, i);
+    s->looks++;
+    trigger_look_start(p->look, s->loop, on_look_done, s);
 }
 
 static void on_look(void *arg)
 {
     struct trigger_set *s = arg;
     s->look_timer = 0;
-    for (size_t i = 0; i < s->processes.len; i++) {
-        struct process *p = s->processes.data[i];
-        if (!p->changed)
-            continue;
-        p->changed = false;
-        bool first = p->modules == NULL;
-        struct err err = {0};
-        int rc = first ? modules_of_pid(NULL, p->pid, &p->modules, &err)
-                       : modules_refresh(p->modules, &err);
-        if (rc >= 0)
-            look_again(s, p, first);
-    }
+    for (size_t i = 0; i < s->processes.len && s->looks < LOOKS_MAX; i++)
+        if (s->processes.data[i]->changed && !s->processes.data[i]->look)
+            start_look(s, s->processes.data[i]);
     trigger_set_tell_lost(s);
+}
+
+/* Those that have changed meanwhile, or had to wait. */
+static void plan_looks(struct trigger_set *s)
+{
+    for (size_t i = 0; i < s->processes.len && !s->look_timer && s->looks < LOOKS_MAX; i++)
+        if (s->processes.data[i]->changed && !s->processes.data[i]->look)
+            s->look_timer = loop_add_timer(s->loop, loop_now_ns(s->loop), on_look, s);
 }
 
 /* Many mappings come at once when a program starts: one look for all. */
 static void plan_look(struct trigger_set *s, struct process *p)
 {
     p->changed = true;
-    if (!s->look_timer)
-        s->look_timer = loop_add_timer(s->loop, loop_now_ns(s->loop), on_look, s);
+    plan_looks(s);
+}
+
+static bool is_looking(const struct trigger_set *s)
+{
+    for (size_t i = 0; i < s->processes.len; i++)
+        if (s->processes.data[i]->look || s->processes.data[i]->changed)
+            return true;
+    return false;
 }
 
 static bool something_pends(const struct trigger_set *s, const struct process *p)
@@ -217,6 +276,10 @@ static void on_grace_over(void *arg)
 {
     struct trigger_set *s = arg;
     s->grace_timer = 0;
+    if (is_looking(s)) { /* at a big program */
+        s->grace_timer = loop_add_timer(s->loop, loop_now_ns(s->loop) + EXEC_GRACE_NS, on_grace_over, s);
+        return;
+    }
     for (size_t i = 0; i < s->entries.len; i++) {
         struct entry *e = &s->entries.data[i];
         if (e->status != TRIGGER_PENDING)
@@ -231,8 +294,9 @@ static void on_grace_over(void *arg)
 static void on_exec(struct trigger_set *s, struct process *p, const char *name)
 {
     char comm[128];
-    bool started = p->modules == NULL; /* the exec that `run` waits for */
+    bool started = !p->modules && !p->look; /* the exec that `run` waits for */
     (void)utf8_escape(comm, sizeof comm, name ? name : "", name ? strlen(name) : 0);
+    drop_look(s, p);
     modules_free(p->modules);
     p->modules = NULL;
     plan_look(s, p);
@@ -261,7 +325,7 @@ static void remove_process(struct trigger_set *s, pid_t pid)
     for (size_t i = 0; i < s->processes.len; i++) {
         if (s->processes.data[i]->pid != pid)
             continue;
-        trigger_set_process_free(s->processes.data[i]);
+        trigger_set_process_free(s, s->processes.data[i]);
         vec_remove(&s->processes, i);
         return;
     }
@@ -380,7 +444,7 @@ static int resolve_all(struct trigger_set *s, struct process *p, struct err *err
     if (!p->modules)
         rc = read_modules(s, p, &needed, err);
     for (size_t i = 0; rc == 0 && i < s->entries.len; i++)
-        rc = resolve_one(s, p, &needed, i, s->options.may_pend, true, err);
+        rc = resolve_one(s, p, &needed, i, err);
     needed_free(&needed);
     return rc;
 }

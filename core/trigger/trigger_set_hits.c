@@ -98,7 +98,7 @@ void trigger_set_on_hit(void *arg, const struct probe_hit *h)
         return;
     struct entry *e = &s->entries.data[h->trigger];
     bool returned = h->role != PROBE_POINT && h->role != PROBE_ENTRY;
-    if (!is_believable(s, e, &hit))
+    if (s->held || !is_believable(s, e, &hit))
         return;
     if (!trigger_if_holds(&e->trigger.condition, hit.probe.arg,
                           returned ? &hit.probe.result : NULL))

@@ -88,7 +88,7 @@ static bool look(struct trigger_set *s, uint64_t now_ns)
     }
     if (!known && ++c->tries < TRIES_MAX)
         return false;
-    if (!trigger_policy_ready(&e->policy, now_ns, s->snapshots > 0))
+    if (s->held || !trigger_policy_ready(&e->policy, now_ns, s->snapshots > 0))
         return false;
     fire(s, now_ns);
     return true;

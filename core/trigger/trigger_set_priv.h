@@ -7,6 +7,7 @@
 #include "core/trigger/call_histogram.h"
 #include "core/trigger/call_match.h"
 #include "core/symbols/modules.h"
+#include "core/trigger/trigger_look.h"
 #include "core/trigger/trigger_resolve.h"
 #include "core/trigger/trigger_set.h"
 #include "core/base/vec.h"
@@ -28,8 +29,10 @@ struct armed {
 
 struct process {
     pid_t pid;
-    struct modules *modules; /* NULL: not exec'ed yet */
-    bool changed;            /* mappings since the last look */
+    struct modules *modules; /* NULL: not exec'ed yet, or being looked at */
+    bool unread;             /* since its exec: every trigger is looked for */
+    bool changed;            /* mappings since the last look began */
+    struct trigger_look *look; /* in progress, or NULL */
     VEC(struct armed) armed; /* by trigger */
 };
 
@@ -54,8 +57,11 @@ struct trigger_set {
     struct call_match *calls;
     VEC(struct entry) entries;
     VEC(struct process *) processes;
+    VEC(struct trigger_look *) stale; /* looks at programs that are no more */
     int look_timer, grace_timer;
+    unsigned looks; /* in progress, stale ones included */
     unsigned snapshots; /* outstanding */
+    bool held;
     uint64_t hits, lost_told;
     uint64_t lost_matched; /* losses until the open calls were last forgotten */
     uint64_t lookback_ns;  /* 0: not known */
@@ -68,7 +74,7 @@ void trigger_set_say(struct trigger_set *s, char *sentence);
 
 /* ---- trigger_set_arm.c ---- */
 
-void trigger_set_process_free(struct process *p);
+void trigger_set_process_free(struct trigger_set *s, struct process *p);
 struct process *trigger_set_find_process(const struct trigger_set *s, pid_t pid);
 
 /* What the target does. */

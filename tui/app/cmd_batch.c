@@ -16,7 +16,7 @@
 struct batch {
     struct loop *loop;
     struct session *session;
-    bool json, quiet, done, armed;
+    bool json, quiet, done, armed, asked;
     uint64_t said; /* log lines looked at */
     size_t snapshots;
 };
@@ -124,6 +124,10 @@ static void pass_signal(struct batch *b)
     struct target *t = session_target(b->session);
     if (target_is_ours(t) && from_process)
         target_signal(t, sig, NULL);
+    if (b->asked)
+        fprintf(stderr, "mtui: the recording is still being finished; whoever insists for more than two seconds "
+                        "kills it, and loses what is not written\n");
+    b->asked = true;
     session_stop(b->session, NULL);
 }
 

@@ -12,7 +12,6 @@
 #include "tui/record/v_record_priv.h"
 
 #define REFRESH_NS 250000000u /* of times that pass while recording */
-#define LABEL_COLS 12
 
 void v_record_field(struct surface *s, struct rect at, int row, const char *label,
                     struct style style, const char *fmt, ...)
@@ -26,7 +25,7 @@ void v_record_field(struct surface *s, struct rect at, int row, const char *labe
     va_end(ap);
     surface_text(s, at.row + row, at.col + 1, at.cols - 1, label, SIZE_MAX,
                  (struct style){.ink = ROLE_HEADER});
-    surface_text(s, at.row + row, at.col + 1 + LABEL_COLS, at.cols - 1 - LABEL_COLS, text, SIZE_MAX,
+    surface_text(s, at.row + row, at.col + 1 + V_RECORD_LABEL_COLS, at.cols - 1 - V_RECORD_LABEL_COLS, text, SIZE_MAX,
                  style);
 }
 
@@ -189,7 +188,10 @@ static void status(void *view, char *out, size_t size)
 {
     struct record *r = view;
     char n[FMT_MAX];
-    if (v_record_is_running(r) && r->status.counted)
+    const struct session_snapshot *snap = r->focus == RECORD_SNAPSHOTS ? v_record_selected(r) : NULL;
+    if (snap && snap->remark) /* its column cuts it */
+        snprintf(out, size, "%s%.0u: %s", snap->number ? "snapshot " : "the end file", snap->number, snap->remark);
+    else if (v_record_is_running(r) && r->status.counted)
         snprintf(out, size, "%s hits were counted, not snapped", fmt_count(n, r->status.counted));
     else if (r->session && r->status.maps_left_out)
         snprintf(out, size, "%s", r->status.maps_note);
@@ -341,6 +343,13 @@ static bool scroll(struct record *r, enum action act)
     return true;
 }
 
+/* Its few lines beside the other panes follow the newest again. */
+static void show_full_log(struct record *r, bool full)
+{
+    r->full_log = full;
+    r->log_up = 0;
+}
+
 static bool interrupt(struct record *r)
 {
     if (r->open_next != UINT_MAX) {
@@ -382,7 +391,7 @@ static bool action(void *view, enum action act, const char *arg)
         ask_session(r, session_disarm);
         return true;
     case ACT_LOG:
-        r->full_log = !r->full_log;
+        show_full_log(r, !r->full_log);
         return true;
     case ACT_DELETE_SNAPSHOT:
         delete_snapshot(r);
@@ -401,7 +410,7 @@ static bool action(void *view, enum action act, const char *arg)
     case ACT_BACK:
         if (!r->full_log)
             return false;
-        r->full_log = false;
+        show_full_log(r, false);
         return true;
     case ACT_INTERRUPT:
         return interrupt(r);

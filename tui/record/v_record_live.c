@@ -182,9 +182,10 @@ static void draw_written(struct record *r, struct surface *s, struct rect at, in
 {
     const struct recorder_status *rec = &r->status.rec;
     char bytes[FMT_MAX], rate[FMT_MAX], left[FMT_MAX], n[FMT_MAX], full[FMT_MAX], flow[64] = "", room[160] = "";
-    if (rec->bytes_per_s)
+    if (rec->bytes_per_s && v_record_is_running(r))
         snprintf(flow, sizeof flow, "   %s/s", fmt_size(rate, rec->bytes_per_s));
-    if (rec->disk_free != UINT64_MAX && rec->bytes_per_s && rec->disk_free / rec->bytes_per_s < FULL_SOON_S)
+    if (v_record_is_running(r) && rec->disk_free != UINT64_MAX && rec->bytes_per_s &&
+        rec->disk_free / rec->bytes_per_s < FULL_SOON_S)
         snprintf(room, sizeof room, "   free on disk %s, full in %s at this rate", fmt_size(left, rec->disk_free),
                  fmt_age(full, rec->disk_free / rec->bytes_per_s));
     else if (rec->disk_free != UINT64_MAX)

@@ -8,6 +8,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
+#include "core/base/utf8.h"
 #include "core/step/step_recorder.h"
 #include "tui/ui/bar.h"
 
@@ -32,13 +33,14 @@ static void draw_mode(struct surface *s, struct rect at, int row, enum plan_mode
     v_record_field(s, at, row, "Mode", (struct style){0}, "%s", text);
 }
 
-static void conditions(char *out, size_t size, const struct trigger_conditions *when)
+/* running: then what says nothing gives way to the counts. */
+static void conditions(char *out, size_t size, const struct trigger_conditions *when, bool running)
 {
     char a[FMT_MAX];
     size_t n = 0;
     if (when->hits > 1)
         n += (size_t)snprintf(out + n, size - n, ", each %s. hit", fmt_count(a, when->hits));
-    else
+    else if (!running || when->slower_than_ns)
         n += (size_t)snprintf(out + n, size - n, ", every hit");
     if (when->slower_than_ns && n < size)
         n += (size_t)snprintf(out + n, size - n, " slower than %s",
@@ -64,21 +66,40 @@ static const char *own_hits(const struct record *r, size_t i, size_t of, char ou
     return out;
 }
 
+/* As many triggers as fit, each with its hits, at least one; and how many more there are. */
+static void names(const struct record *r, const struct session_setup *setup, int cols, char *text,
+                  size_t size)
+{
+    char n[FMT_MAX], one[300], more[32];
+    size_t len = 0, of = setup->n_triggers, room = cols > 0 ? (size_t)cols : 0;
+    for (size_t i = 0; i < of; i++) {
+        (void)snprintf(one, sizeof one, "%s%.200s%s", i ? ", " : "", setup->triggers[i],
+                       own_hits(r, i, of, n));
+        int left = i + 1 < of ? snprintf(more, sizeof more, ", %zu more", of - i - 1) : 0;
+        size_t wanted = utf8_cols(text, len) + utf8_cols(one, strlen(one)) + (size_t)left;
+        if (i > 0 && (wanted > room || len + strlen(one) + sizeof more > size)) {
+            (void)snprintf(text + len, size - len, ", %zu more", of - i);
+            return;
+        }
+        len += (size_t)snprintf(text + len, size - len, "%s", one);
+    }
+}
+
 static void draw_trigger(struct record *r, struct surface *s, struct rect at, int row,
                          const struct session_setup *setup)
 {
     char text[600] = "", when[200] = "", hits[80] = "", n[FMT_MAX];
-    size_t len = 0;
-    for (size_t i = 0; i < setup->n_triggers && len < 400; i++)
-        len += (size_t)snprintf(text + len, sizeof text - len, "%s%.200s%s", i ? ", " : "",
-                                setup->triggers[i], own_hits(r, i, setup->n_triggers, n));
+    bool running = v_record_is_running(r);
     if (!setup->n_triggers)
         snprintf(text, sizeof text, "none: snapshots by key (S)");
     else
-        conditions(when, sizeof when, &setup->when);
-    if (v_record_is_running(r) && setup->n_triggers)
-        snprintf(hits, sizeof hits, "   [hits %s]%s", fmt_count(n, r->status.hits),
-                 r->status.disarmed ? " disarmed" : "");
+        conditions(when, sizeof when, &setup->when, running);
+    if (running && setup->n_triggers == 1) /* several have counts of their own */
+        snprintf(hits, sizeof hits, "   [hits %s]", fmt_count(n, r->status.hits));
+    if (running && r->status.disarmed)
+        strcat(hits, " disarmed");
+    int taken = 1 + V_RECORD_LABEL_COLS + (int)strlen(when) + (int)strlen(hits);
+    names(r, setup, at.cols - taken, text, sizeof text);
     v_record_field(s, at, row, "Trigger", (struct style){0}, "%s%s%s", text, when, hits);
 }
 

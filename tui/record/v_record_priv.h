@@ -88,7 +88,8 @@ bool v_record_has_output(const struct record *r);
 /* The snapshot under the cursor, or NULL. */
 const struct session_snapshot *v_record_selected(const struct record *r);
 
-/* "label      " and then text, in one row. */
+/* "label      " and then text, in one row, behind one blank column. */
+#define V_RECORD_LABEL_COLS 12
 void v_record_field(struct surface *s, struct rect at, int row, const char *label, struct style style,
                   const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 /* "14:11:52.118", local time. */

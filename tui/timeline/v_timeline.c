@@ -241,7 +241,7 @@ static void state(void *view, char *out, size_t size)
                  tl->m->loading.percent, tl->m->trace_label);
     else if (info->sampled || info->partial)
         snprintf(out, size, "%s%s%s  %s", info->sampled ? "SAMPLED " : "",
-                 info->partial ? "PARTIAL " : "", d, tl->m->trace_label);
+                 info->partial ? "PARTIAL " : "", tl->m->trace_label, d);
     else
         snprintf(out, size, "%s  %s", tl->m->trace_label, d);
 }

@@ -13,7 +13,7 @@ static const struct style active_style = {.ink = ROLE_BAR_ACTIVE, .paper = ROLE_
 
 #define NAME_COLS 6 /* " mtui " */
 
-#define STATE_COLS 22 /* what titles leave to the state: "SAMPLED 603 ms  snap 2" */
+#define STATE_COLS 22 /* what titles leave to the state: "SAMPLED snap 2  603 ms" */
 #define SHORT_COLS 4
 #define STATE_LEAST 8
 
