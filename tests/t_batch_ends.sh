@@ -69,7 +69,7 @@ for signal in INT TERM; do
         job=$!
         wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
         group=$(cat "$tmp/group") n=0
-        while [ $n -lt $times ] && kill -$signal -- "-$group" 2>/dev/null; do
+        while [ $n -lt $times ] && kill -$signal "-$group" 2>/dev/null; do
             n=$((n + 1))
             read -r _ <"$tmp/tick"
         done
@@ -84,6 +84,8 @@ for signal in INT TERM; do
     done
 done
 
+no_stepper_of() { [ -z "$(pgrep -f "step-recorder --pid $1 ")" ]; }
+
 # 5. The same while a call is stepped, which a kill of the recorder would kill the program with.
 if ! "$mtui" doctor 2>/dev/null | grep -q '^single-step.*present'; then
     skipped=$((skipped + 1))
@@ -94,12 +96,12 @@ else
     job=$!
     wait_for 100 grep -q handle_request "$tmp/step/hits.tsv" || wait_for 100 grep -q recording "$tmp/err"
     group=$(cat "$tmp/group") n=0
-    while [ $n -lt 10 ] && kill -TERM -- "-$group" 2>/dev/null; do
+    while [ $n -lt 10 ] && kill -TERM "-$group" 2>/dev/null; do
         n=$((n + 1))
         read -r _ <"$tmp/tick"
     done
     wait $job
-    check 'step: the recorder has ended' wait_for 100 sh -c "! pgrep -f 'step-recorder --pid $pid '"
+    check 'step: the recorder has ended' wait_for 100 no_stepper_of "$pid"
     check 'step: the target runs on' alive "$pid"
     check 'step: unstopped' threads_run "$pid"
 fi

@@ -385,8 +385,6 @@ static void test_too_hot(void **state)
     if (!uprobes_work())
         skip();
     bench_set_up(&b, "");
-    /* What a trigger costs is a share of the time that passes: on a busy machine, too, the target has to get on. */
-    (void)setpriority(PRIO_PROCESS, (id_t)b.target.pid, -20);
     session_setup_add_trigger(&b.setup, "outer");
     session_setup_add_trigger(&b.setup, "inner");
     session_setup_add_trigger(&b.setup, "work");
