@@ -1,7 +1,9 @@
 #!/bin/sh
 # Batch recordings that end otherwise than by their trigger, with the real perf: perf, the target or mtui is killed,
 # mtui is asked to stop again and again. What was written is kept, and nothing is left behind.
-. "$(dirname "$0")/lib_batch.sh"
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tests/lib_batch.sh
 
 if ! perf record -q -e cpu-clock -o "$tmp/try.data" true >/dev/null 2>&1; then
     echo "SKIPPED: perf does not record here"
@@ -88,8 +90,7 @@ no_stepper_of() { [ -z "$(pgrep -f "step-recorder --pid $1 ")" ]; }
 
 # 5. The same while a call is stepped, which a kill of the recorder would kill the program with.
 if ! "$mtui" doctor 2>/dev/null | grep -q '^single-step.*present'; then
-    skipped=$((skipped + 1))
-    echo 'SKIPPED: single-stepping does not work here'
+    skip 'single-stepping does not work here'
 else
     setsid sh -c 'echo $$ >"$0"; exec "$@"' "$tmp/group" "$mtui" attach -p "$pid" -r step -t handle_request \
         --budget 1000000000 --batch -o "$tmp/step" >"$tmp/out" 2>"$tmp/err" </dev/null &
@@ -107,5 +108,4 @@ else
 fi
 
 exec 7>&-
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+finish_checks
