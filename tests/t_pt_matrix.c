@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "core/base/vec.h"
+#include "core/step/step_thread.h"
 #include "decode/open/open.h"
 #include "lib_branches.h"
 #include "lib_frames.h"
@@ -293,6 +294,8 @@ static void against_whole_trace(struct subject *s, const char *path)
         if (open_recording(&rec, path, &o, &err) < 0)
             fail_msg("%s", err.text);
         s->sums->counted += statistics_check(path, &o, rec->trace);
+        if (trace_info(rec->trace)->first_ns < STEP_CLOCK_START)
+            fail_msg("%s begins at %" PRIu64, path, trace_info(rec->trace)->first_ns);
         recording_free(rec);
     }
 }

@@ -241,9 +241,27 @@ static uint64_t since(struct decoder *d)
     return pt_clock_has_time(&d->source.clock) || tid < 0 ? 0 : thread_of(d, tid)->insns;
 }
 
-static void on_loss(void *arg, const struct pt_loss *loss)
+/* What is lost before the stream has told any time, as at the beginning of most snapshots, stands where its time
+ * begins, or at the latest time known: a gap that began with the clock would dwarf the trace. */
+static struct pt_loss placed(const struct decoder *d, const struct pt_loss *loss)
+{
+    struct pt_loss l = *loss;
+    if (l.from_time || !pt_clock_has_time(&d->source.clock))
+        return l;
+    uint64_t first = 0, last = 0;
+    if (!l.to_time)
+        l.to_time = d->piece->time_ns;
+    if (!l.to_time)
+        trace_builder_times(d->b, &first, &last);
+    l.from_time = l.to_time = l.to_time ? l.to_time : last;
+    return l;
+}
+
+static void on_loss(void *arg, const struct pt_loss *told)
 {
     struct decoder *d = arg;
+    struct pt_loss here = placed(d, told);
+    const struct pt_loss *loss = &here;
     pid_t tid = pt_runs_thread(d->runs, loss->from_time);
     uint64_t before = since(d);
     char *detail = describe(d, loss, tid);
