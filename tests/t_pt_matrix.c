@@ -123,11 +123,11 @@ static bool applies(const struct step_program *p, const struct step_encoding *e)
 
 /* Whatever is missing from the table for a reason of its own. Without packets of time between two PSB+ nobody
  * knows which of two libraries at one address it was; the other thread of the recordings per CPU comes when
- * they are gone. Short streams have no second PSB. */
+ * they are gone. Short streams have no second PSB, and no second piece. */
 static bool makes_no_sense(const struct step_program *p, const struct step_encoding *e, const struct step_rec *r)
 {
     bool replaced = strcmp(p->name, "dlopen") == 0;
-    return (replaced && (e->per_cpu || !e->packets.mtc)) || (e->cut_head && r->n_branches < 2000);
+    return (replaced && (e->per_cpu || !e->packets.mtc)) || ((e->cut_head || e->chunk) && r->n_branches < 2000);
 }
 
 /* Every program is there in several encodings, every encoding for several programs. */
