@@ -453,6 +453,7 @@ NI void work(long n)
 /* ---- Modes of their own ---- */
 
 static volatile int quit;
+static _Atomic int sleepers; /* that block what they will: a thread begins with every signal blocked */
 
 /* A thread that sleeps in system calls all the time, and wants none of them broken off. */
 static void *sleeper(void *arg)
@@ -462,6 +463,7 @@ static void *sleeper(void *arg)
     sigfillset(&all);
     sigdelset(&all, SIGTRAP);
     pthread_sigmask(SIG_SETMASK, &all, NULL);
+    sleepers++;
     while (!quit) {
         struct timespec t = {0, 20000000};
         int rc = clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
@@ -503,6 +505,8 @@ int main(int argc, char **argv)
         return 5;
     pthread_create(&t, NULL, sleeper, NULL);
     pthread_create(&u, NULL, sleeper, NULL);
+    while (sleepers < 2)
+        usleep(1000);
     puts("ready");
     fflush(stdout);
     if (argc > 2 && read(0, &c, 1) != 1) /* begins when it is told to */
