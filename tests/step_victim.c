@@ -438,7 +438,7 @@ static const struct {
     {"stop", stop_self},    {"starve", starve},         {"wait", wait_long},
     {"many", many},         {"exit", end_here},
     {"block", block_trap},  {"traps", send_traps},      {"recursion", call_itself},
-    {"leave", leave_call},
+    {"leave", leave_call},  {"late", plain},
 };
 
 static void (*scenario)(void);
@@ -507,10 +507,13 @@ int main(int argc, char **argv)
     pthread_create(&u, NULL, sleeper, NULL);
     while (sleepers < 2)
         usleep(1000);
+    if (strcmp(name, "late") == 0)
+        change_trap(SIG_BLOCK);
     puts("ready");
     fflush(stdout);
     if (argc > 2 && read(0, &c, 1) != 1) /* begins when it is told to */
         return 6;
+    change_trap(SIG_UNBLOCK);
     while (poll(&in, 1, 1) == 0) {
         work(++rounds);
         expect(!(flags_now() & 0x100), "the trap flag is set");

@@ -87,6 +87,24 @@ static void hit_while_blocked(void **state)
     }
 }
 
+/* A thread that blocks SIGTRAP when triggers are armed, as every new one does for a moment, is armed later. */
+static void blocked_at_first(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start_gated(&s, "late");
+    stepper_site(&s, "leaf");
+    stepper_record(&s, &calls, true);
+    stepper_command(&s, "enable"); /* the sleepers are armed */
+    stepper_wait(&s, "blocks SIGTRAP");
+    stepper_go(&s);
+    stepper_wait(&s, "ended: ");
+    stepper_command(&s, "stop");
+    stepper_stop(&s);
+    stepper_runs_free(&s, "leaf");
+    stepper_end(&s);
+}
+
 /* All threads: one alone may be in a stop of its tracer. */
 static bool is_stopped(void *arg)
 {
@@ -216,6 +234,7 @@ int main(void)
         cmocka_unit_test(block),
         cmocka_unit_test(traps),
         cmocka_unit_test(hit_while_blocked),
+        cmocka_unit_test(blocked_at_first),
         cmocka_unit_test(job_control),
         cmocka_unit_test(released_while_stopped),
         cmocka_unit_test(exec_by_a_thread),

@@ -179,17 +179,48 @@ void step_tracer_disarm(struct tracee *e)
     e->armed = false;
 }
 
-/* A thread that blocks SIGTRAP would only collect one. A new thread is armed all the same: the C library
- * blocks everything until it has set it up. */
-static bool can_be_stopped(struct step_tracer *t, const struct tracee *e)
+/* A thread that blocks SIGTRAP would only collect one: it has to wait (step_tracer_arm_late). One that is made while
+ * we trace is armed all the same: the C library blocks everything until it has set it up. */
+static bool can_be_stopped(struct step_tracer *t, struct tracee *e)
+{
+    e->blocked = !e->armed && !e->steps && is_chosen(t, e->tid) && has_begun(t) && tracee_blocks_trap(e);
+    if (e->blocked && !t->refusal.code)
+        err_set(&t->refusal, MTUI_E_NOTSUP, "thread %d blocks SIGTRAP, by which it would be stopped", (int)e->tid);
+    return !e->blocked;
+}
+
+/* A thread that is just being made blocks every signal for a moment: nothing is said of it. */
+static void say_blocked(struct step_tracer *t, struct tracee *e)
 {
     struct err err;
-    if (e->armed || e->steps || !is_chosen(t, e->tid) || !has_begun(t) || !tracee_blocks_trap(e))
-        return true;
+    if (e->blocked_said)
+        return;
+    e->blocked_said = true;
     err_set(&err, MTUI_E_NOTSUP,
-            "thread %d blocks SIGTRAP, by which it would be stopped: it is not stepped",
+            "thread %d blocks SIGTRAP, by which it would be stopped: it is not stepped until it no longer does",
             (int)e->tid);
     step_tracer_say(t, err.text);
+}
+
+void step_tracer_arm_late(struct step_tracer *t)
+{
+    for (size_t i = 0; t->enabled && i < t->tracees.len; i++) {
+        struct tracee *e = t->tracees.data[i];
+        if (!e->blocked)
+            continue;
+        e->blocked = tracee_blocks_trap(e);
+        if (e->blocked)
+            say_blocked(t, e);
+        else
+            step_tracer_arm(t, e);
+    }
+}
+
+static bool any_blocked(const struct step_tracer *t)
+{
+    for (size_t i = 0; i < t->tracees.len; i++)
+        if (t->tracees.data[i]->blocked)
+            return true;
     return false;
 }
 
@@ -209,7 +240,7 @@ static int arm_all(struct step_tracer *t, struct err *err)
     }
     t->enabling = false;
     if (!can || !wanted || armed) {
-        if (t->refusal.code)
+        if (t->refusal.code && !any_blocked(t))
             step_tracer_say(t, t->refusal.text);
         return 0;
     }

@@ -235,6 +235,7 @@ static void on_timer(struct recorder *r)
 {
     bool before = r->progressed;
     r->progressed = false;
+    step_tracer_arm_late(r->tracer);
     step_tracer_end_windows(r->tracer, false);
     step_tracer_each_window(r->tracer, report_window, r);
     if (before && !r->progressed)

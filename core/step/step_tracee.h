@@ -18,6 +18,8 @@ struct tracee {
     bool in_step;   /* inside PTRACE_SINGLESTEP: stops by itself in microseconds */
     bool listening; /* in a job-control stop that lasts until SIGCONT */
     bool armed;     /* events are open */
+    bool blocked;   /* not armed, because it blocks SIGTRAP */
+    bool blocked_said;
     struct step_events events;
 
     /* While it is stepped: */

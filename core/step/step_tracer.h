@@ -101,6 +101,10 @@ const struct step_sideband *step_tracer_sideband(const struct step_tracer *t);
 void step_tracer_each_window(struct step_tracer *t,
                              void (*fn)(void *arg, const struct step_window *w), void *arg);
 
+/* To be called some times a second: threads that blocked SIGTRAP when they should have been armed may not do so any
+ * more. */
+void step_tracer_arm_late(struct step_tracer *t);
+
 /* Ends the windows that are over by time although their threads wait in the kernel; with all, every
  * window: those of waiting threads now, the others at their next instruction. */
 void step_tracer_end_windows(struct step_tracer *t, bool all);
