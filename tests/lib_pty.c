@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "tests/lib_run.h"
 
 static long long now_ms(void)
 {
@@ -83,11 +84,16 @@ static _Noreturn void run_shell(char *const *argv, char *const *env)
 struct pty *pty_start(const char *const *env, char *const *argv, int rows, int cols)
 {
     static const char *const base[] = {"TERM=xterm-256color", "LC_ALL=C.UTF-8",
-                                       "HOME=/nonexistent/home", "XDG_CONFIG_HOME=/nonexistent/config",
+                                       "XDG_CONFIG_HOME=/nonexistent/config",
                                        "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "TZ=UTC"};
-    char *all[ENV_MAX + 1];
+    struct pty *p = xcalloc(1, sizeof *p);
+    char *all[ENV_MAX + 1], *home = xstrdup("/tmp/mtui-home-XXXXXX");
     size_t n = 0;
     int alive[2];
+    if (!mkdtemp(home))
+        abort();
+    p->home = home;
+    all[n++] = xasprintf("HOME=%s", home);
     for (size_t i = 0; i < sizeof base / sizeof *base; i++)
         all[n++] = xstrdup(base[i]);
     for (; env && *env && n < ENV_MAX; env++) {
@@ -101,7 +107,6 @@ struct pty *pty_start(const char *const *env, char *const *argv, int rows, int c
         all[at] = xstrdup(*env);
     }
     all[n] = NULL;
-    struct pty *p = xcalloc(1, sizeof *p);
     struct winsize ws = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols};
     if (pipe(alive) < 0)
         abort();
@@ -134,6 +139,8 @@ void pty_free(struct pty *p)
     }
     waitpid(p->shell, NULL, 0);
     close(p->alive);
+    run_remove_tree(p->home);
+    free(p->home);
     free(p->raw);
     free(p->text);
     free(p);

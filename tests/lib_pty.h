@@ -17,6 +17,7 @@
 struct pty {
     int master;
     pid_t shell, program;
+    char *home;  /* a temporary directory */
     int alive;   /* end-of-file when program and shell are gone */
     char *raw;   /* all that was written to the terminal */
     size_t raw_len, raw_cap;
@@ -27,9 +28,10 @@ struct pty {
 };
 
 /* env: "NAME=VALUE" strings, NULL at the end, put over a clean environment (TERM=xterm-256color,
- * LC_ALL=C.UTF-8, a HOME and XDG_CONFIG_HOME that do not exist, PATH). argv as for execv. */
+ * LC_ALL=C.UTF-8, a HOME of its own that goes with it, an XDG_CONFIG_HOME that does not exist,
+ * PATH). argv as for execv. */
 struct pty *pty_start(const char *const *env, char *const *argv, int rows, int cols);
-/* Ends what is left of it (by its pid), frees all. */
+/* Ends what is left of it (by its pid), removes its HOME, frees all. */
 void pty_free(struct pty *p);
 
 void pty_type(struct pty *p, const char *bytes);

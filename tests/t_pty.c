@@ -56,6 +56,15 @@ static char *read_text(const char *name)
     return text;
 }
 
+/* Without perf: keys that go astray can record nobody's process. */
+static struct pty *start_command(const char *const *env, char *const *argv)
+{
+    const char *all[16] = {"MTUI_PERF=/nonexistent/perf"};
+    for (size_t n = 1; env && *env && n + 1 < sizeof all / sizeof *all; n++)
+        all[n] = *env++;
+    return pty_start(all, argv, 30, 100);
+}
+
 static struct pty *start(const char *const *env, const char *script)
 {
     char *plain[] = {binary, NULL};
@@ -64,7 +73,7 @@ static struct pty *start(const char *const *env, const char *script)
         write_file("script", script);
         scripted[2] = path_in("script");
     }
-    return pty_start(env, script ? scripted : plain, 30, 100);
+    return start_command(env, script ? scripted : plain);
 }
 
 static void wait_for(struct pty *p, const char *text)
@@ -184,6 +193,23 @@ static void field_F10_suspends_and_resumes(void **state)
     pty_free(p);
 }
 
+static double seconds(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static int lines_in(const char *name)
+{
+    int lines = 0;
+    char *text = read_text(name);
+    for (char *c = text; c && *c; c++)
+        lines += *c == '\n';
+    free(text);
+    return lines;
+}
+
 static void field_F1_random_resizes(void **state)
 {
     (void)state;
@@ -202,30 +228,23 @@ static void field_F1_random_resizes(void **state)
             ;
     }
     pty_resize(p, 30, 100);
-    pty_type(p, "\033");
-    while (pty_pump(p, 200))
-        ;
-    char *line = xasprintf(":save-screen %s\r", path_in("screen"));
-    pty_type(p, line);
+    /* Esc leaves the help, also when what follows comes with it. */
+    char *line = xasprintf("\033:save-screen %s\r", path_in("screen"));
+    double until = seconds() + SOON / 1000;
+    while (lines_in("screen") != 30 && seconds() < until) {
+        unlink(path_in("screen"));
+        pty_type(p, line);
+        while (lines_in("screen") == 0 && seconds() < until)
+            pty_pump(p, 20);
+    }
     pty_type(p, "Q");
     free(line);
     wait_for(p, "<<EXIT 0 modes=same>>");
+    assert_int_equal(lines_in("screen"), 30);
     char *screen = read_text("screen");
-    assert_non_null(screen);
-    int rows = 0;
-    for (char *c = screen; *c; c++)
-        rows += *c == '\n';
-    assert_int_equal(rows, 30);
-    assert_memory_equal(screen, " mtui ", 6);
+    assert_memory_equal(screen, " mtui [1 Processes]", 19);
     free(screen);
     pty_free(p);
-}
-
-static double seconds(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 /* F5 and Ctrl-F5, which vt100's entry lacks, and a sequence that is no key: none of their digits types. */
@@ -339,7 +358,7 @@ static void keys_from_the_tty(void **state)
     (void)state;
     char *command = xasprintf("exec %s </dev/null", binary);
     char *argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, command, NULL};
-    struct pty *p = pty_start(NULL, argv, 30, 100);
+    struct pty *p = start_command(NULL, argv);
     wait_for(p, "1 Processes");
     pty_type(p, "Q");
     wait_for(p, "<<EXIT 0 modes=same>>");

@@ -286,6 +286,37 @@ static void command_line(void **state)
     assert_int_equal(command(f, "wait text x", &e), MTUI_E_STATE);
 }
 
+/* What a slow line, or someone fast, sends for Esc and a character is read as one key with Alt. */
+static void esc_and_a_character(void **state)
+{
+    struct fixture *f = *state;
+    press(f, "? Alt-:");
+    type(f, "screen");
+    assert_row(f, 28, ":screen");
+    assert_string_equal(ui_screen(f->ui), "processes"); /* Esc has left the help */
+    press(f, "Alt-:"); /* and the line */
+    assert_row(f, 28, ":");
+    type(f, "one two");
+    press(f, "Alt-b");
+    type(f, "x");
+    assert_row(f, 28, ":one xtwo");
+    press(f, "Alt-j Alt-j"); /* out of the line; the second Esc is the view's */
+    assert_string_equal(made[0]->log, "down cancel down ");
+    /* A question is answered no, a letter is not given. */
+    press(f, "m Alt-3");
+    assert_string_equal(ui_screen(f->ui), "record");
+    f->m->recording = true;
+    press(f, "Q Alt-y");
+    assert_false(f->m->want.quit);
+    f->m->recording = false;
+    /* What is bound stays what it is. */
+    struct err e;
+    assert_int_equal(command(f, "bind everywhere Alt-1 set theme mono", &e), 0);
+    press(f, "Alt-1");
+    assert_string_equal(settings_text(f->settings, SET_THEME), "mono");
+    assert_string_equal(ui_screen(f->ui), "record");
+}
+
 /* `set` alone shows every setting with its value, `set NAME` one; neither is an error. */
 static void settings_shown(void **state)
 {
@@ -382,6 +413,7 @@ int main(void)
         UI_TEST(searches),
         UI_TEST(letters),
         UI_TEST(command_line),
+        UI_TEST(esc_and_a_character),
         UI_TEST(settings_shown), cmocka_unit_test(begins_where_it_is_told),
         UI_TEST(requests),
         UI_TEST(mouse_events),

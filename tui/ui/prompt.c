@@ -206,6 +206,11 @@ static enum prompt_result named_key(struct prompt *p, uint32_t code)
     }
 }
 
+bool prompt_key_moves_by_word(struct key k)
+{
+    return k.mods == K_ALT && (k.code == 'b' || k.code == 'f');
+}
+
 enum prompt_result prompt_key(struct prompt *p, struct key k)
 {
     if (key_is_text(k)) {
@@ -214,7 +219,7 @@ enum prompt_result prompt_key(struct prompt *p, struct key k)
     }
     if (k.mods == K_CTRL)
         return control_key(p, k.code);
-    if (k.mods == K_ALT && (k.code == 'b' || k.code == 'f'))
+    if (prompt_key_moves_by_word(k))
         return move_to(p, k.code == 'b' ? word_left(p, p->cursor) : word_right(p, p->cursor));
     return k.mods == 0 ? named_key(p, k.code) : PROMPT_IGNORED;
 }

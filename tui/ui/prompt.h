@@ -34,6 +34,8 @@ size_t prompt_cursor(const struct prompt *p); /* in bytes */
 /* Characters insert; Left Right Home End ^A ^E ^B ^F move; Bksp ^H Del ^D ^U ^K ^W delete; Alt-B Alt-F
  * move by words; Up Down ^P ^N go through the history; Enter, Esc and ^C end. */
 enum prompt_result prompt_key(struct prompt *p, struct key k);
+/* True for Alt-B and Alt-F, the only ones of their kind that mean something in a line. */
+bool prompt_key_moves_by_word(struct key k);
 
 /* Remembers a line for Up (the last 100; a repeated one moves to the end). Empty ones are ignored. */
 void prompt_remember(struct prompt *p, const char *line);

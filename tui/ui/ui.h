@@ -36,6 +36,7 @@ struct ui *ui_new(struct model *m, struct keymap *km, const struct view_ops *con
                   const struct ui_hooks *hooks, void *hooks_arg);
 void ui_free(struct ui *ui);
 
+/* Alt with a character, where that means nothing, is Esc and then the character. */
 void ui_key(struct ui *ui, struct key k);
 void ui_mouse(struct ui *ui, const struct mouse *m);
 /* About every second. */

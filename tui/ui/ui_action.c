@@ -368,7 +368,22 @@ static void normal_key(struct ui *ui, struct key k)
         model_say(ui->m, "%s: nothing to do here", action_info(act)->help);
 }
 
-void ui_key(struct ui *ui, struct key k)
+/* A terminal sends the same for Alt with a character as for Esc and that character when they come at once, as they
+ * do on a slow line. Where the combination means nothing, Esc and the character are meant. */
+static bool is_esc_and_text(const struct ui *ui, struct key k)
+{
+    if (k.mods != K_ALT || !key_is_text((struct key){k.code, 0}))
+        return false;
+    if (ui->mode == UI_QUESTION || ui->mode == UI_LETTER)
+        return true;
+    bool typing = ui->mode != UI_NORMAL || is_typing(ui);
+    if (typing && prompt_key_moves_by_word(k))
+        return false;
+    const struct view_ops *ops = ui_ops(ui);
+    return ui->mode != UI_NORMAL || !keymap_find(ui->km, ops->contexts, ops->context_count, typing, k);
+}
+
+static void one_key(struct ui *ui, struct key k)
 {
     ui->m->dirty = true;
     if (ui->mode != UI_NORMAL)
@@ -376,6 +391,17 @@ void ui_key(struct ui *ui, struct key k)
     else
         normal_key(ui, k);
     ui_take_requests(ui);
+}
+
+void ui_key(struct ui *ui, struct key k)
+{
+    if (is_esc_and_text(ui, k)) {
+        one_key(ui, (struct key){K_ESC, 0});
+        if (ui->m->want.quit)
+            return;
+        k.mods = 0;
+    }
+    one_key(ui, k);
 }
 
 static bool inside(struct rect r, const struct mouse *m)
