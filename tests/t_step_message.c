@@ -4,10 +4,16 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/step/step_args.h"
@@ -174,6 +180,76 @@ static void orphans_are_kept(void **state)
     free(dir);
 }
 
+static void *stay(void *arg)
+{
+    (void)arg;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* In a child of a process whose first thread ends at go, and another does not: what it finds goes to fd. */
+static void look_around(pid_t parent, int go, int fd)
+{
+    sigset_t set;
+    struct timespec soon = {20, 0};
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    char found[4];
+    found[0] = step_orphan_are_we(parent, -1) ? 'y' : 'n';
+    found[1] = write(go, "g", 1) == 1 && sigtimedwait(&set, NULL, &soon) == SIGTERM ? 'y' : 'n';
+    found[2] = getppid() == parent ? 'y' : 'n';
+    found[3] = step_orphan_are_we(parent, -1) ? 'y' : 'n';
+    _exit(write(fd, found, 4) == 4 ? 0 : 1);
+}
+
+/* As when mtui is killed: its first thread ends before the others, and PR_SET_PDEATHSIG comes then. */
+static void the_first_thread_ends(void **state)
+{
+    (void)state;
+    int fds[2];
+    char found[5] = "", c;
+    assert_int_equal(pipe(fds), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        int go[2];
+        pthread_t other;
+        pid_t self = getpid();
+        if (pipe(go) != 0)
+            _exit(1);
+        if (fork() == 0)
+            look_around(self, go[1], fds[1]);
+        close(fds[1]);
+        pthread_create(&other, NULL, stay, NULL);
+        if (read(go[0], &c, 1) == 1)
+            pthread_exit(NULL);
+        _exit(1);
+    }
+    close(fds[1]);
+    size_t n = 0;
+    for (ssize_t got; n < 4 && (got = read(fds[0], found + n, 4 - n)) > 0;)
+        n += (size_t)got;
+    kill(parent, SIGKILL);
+    waitpid(parent, NULL, 0);
+    close(fds[0]);
+    assert_string_equal(found, "nyyy");
+}
+
+/* Whoever holds the other end of the pipe is gone. */
+static void the_pipe_ends(void **state)
+{
+    (void)state;
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    assert_false(step_orphan_are_we(getppid(), fds[0]));
+    close(fds[1]);
+    assert_true(step_orphan_are_we(getppid(), fds[0]));
+    close(fds[0]);
+    assert_true(step_orphan_are_we(getpid(), -1));
+}
+
 static void a_plan_becomes_options(void **state)
 {
     (void)state;
@@ -254,6 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_come_back),      cmocka_unit_test(other_lines_are_no_message),
         cmocka_unit_test(sites_come_back),      cmocka_unit_test(windows_come_back), cmocka_unit_test(orphans_are_kept),
+        cmocka_unit_test(the_first_thread_ends), cmocka_unit_test(the_pipe_ends),
       cmocka_unit_test(a_plan_becomes_options),
         cmocka_unit_test(what_it_cannot_do_is_refused),
     };

@@ -1,6 +1,7 @@
 #include "core/step/step_orphan.h"
 
 #include <dirent.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,18 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/err.h"
+#include "core/machine/proc_stat.h"
+
+bool step_orphan_are_we(pid_t parent, int ctl_fd)
+{
+    struct pollfd ctl = {.fd = ctl_fd};
+    struct proc_stat stat;
+    if (getppid() != parent || (poll(&ctl, 1, 0) == 1 && ctl.revents & POLLHUP))
+        return true;
+    int rc = proc_stat_read("/proc", parent, 0, &stat, NULL);
+    return rc == MTUI_E_GONE || (rc == 0 && (stat.state == 'Z' || stat.state == 'X'));
+}
 
 static unsigned last_snapshot(const char *dir)
 {

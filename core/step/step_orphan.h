@@ -3,6 +3,14 @@
 #ifndef MTUI_CORE_STEP_ORPHAN_H
 #define MTUI_CORE_STEP_ORPHAN_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* True when the process that has started us is gone, or its first thread: the kernel sends PR_SET_PDEATHSIG when
+ * that one ends, and as long as others of a killed process have not ended too, getppid() is what it was and
+ * its files are open (prctl(2), proc_pid_stat(5)). ctl_fd: the end of the control pipe that we read, or −1. */
+bool step_orphan_are_we(pid_t parent, int ctl_fd);
+
 /* Moves output itself, and output.1 to output.dumps, as far as they are there, to snap-N/perf.data in the
  * same directory, in this order, each with the first N that is free beyond those that are taken. What cannot
  * be moved stays. */

@@ -326,8 +326,7 @@ static void read_signals(struct recorder *r)
     while (read(r->signal_fd, &info, sizeof info) == sizeof info)
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             r->stopping = true;
-    if (getppid() != r->parent) /* PR_SET_PDEATHSIG */
-        r->orphaned = true;
+    r->orphaned |= step_orphan_are_we(r->parent, r->opt->ctl_fd); /* PR_SET_PDEATHSIG */
 }
 
 /* Set by the timer, whose signal also breaks off the wait for a step. */
@@ -396,7 +395,7 @@ static void finish(struct recorder *r)
         write_file(r, r->opt->output);
     else if ((r->wanted || r->orphaned) && r->done.len)
         write_snapshot(r);
-    if (r->orphaned)
+    if (r->orphaned || step_orphan_are_we(r->parent, r->opt->ctl_fd)) /* perhaps only now */
         step_orphan_keep(r->opt->output, r->dumps);
 }
 
