@@ -10,7 +10,8 @@
  *   - between two samples: inside the frames that both stacks share. A blocked call thus goes on across
  *     its wait when it is there before and after. The earlier sample's other frames end where the first
  *     wait begins, the later one's begin where the last wait ends: nobody saw them in between.
- *   - before a thread's first sample: outermost, since nothing is known of the stack.
+ *   - before a thread's first sample, and where samples are missing on either side of it: outermost,
+ *     since nothing is known of the stack.
  *   - a wait that never ends: inside the whole last stack if the thread has not run since that sample
  *     (a call that hangs shows as such), all flagged SPAN_INFERRED_END; else outermost.
  *   - an exit or exec: the stack after it is empty, so waits before it are outermost.
