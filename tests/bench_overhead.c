@@ -1,19 +1,24 @@
 /* What recording with the screen open takes from a target beyond what perf alone takes.
  *
- *   bench_overhead [PAIRS, default 40] [SLICE_MS, default 500]
+ *   bench_overhead [TURNS, default 16]
  *
- * The target counts the work that it gets done in a slice of its thread's own CPU time, by turns without a recording,
- * with `perf record` by the very command that mtui uses, and with mtui's Record screen on a pseudo-terminal. Each
- * turn has one slice of every kind, in an order that changes from turn to turn, so that what the machine does
- * meanwhile falls on all of them alike: compared are the two slices of one turn. Shown is the median of these ratios
- * with its 95 % confidence interval by the sign test: the order statistics between which the median lies with that
- * probability, whatever the distribution. An interval that holds 0 means that no difference was found. */
+ * The target counts the work that it gets done in a slice of its thread's own CPU time. Each turn has a slice without a
+ * recording, one with `perf record` by the very command that mtui uses, and a recording with mtui's Record screen on
+ * a pseudo-terminal, in an order that changes from turn to turn. While mtui records, slices in which it runs take
+ * turns with slices in which it is stopped (SIGSTOP) and perf goes on: these lie next to one another, so that what else
+ * the machine does falls on both alike.
+ *
+ * Compared are slices of one turn, or next to one another. Shown is the median of these ratios with its 95 % confidence
+ * interval by the sign test: the order statistics between which the median lies with that probability, whatever the
+ * distribution. An interval that holds 0 means that no difference was found. */
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,15 +28,20 @@
 #include "tests/lib_run.h"
 
 #define SOON     60000 /* ms */
-#define SETTLE_S 0.3   /* after the recording has begun: names of functions are read then */
+#define SETTLE_S 0.3   /* after the recording has begun: what is done only then is over */
+
+#define SLICE_MS 400
+#define SHORT_MS 150 /* of those next to one another */
+#define SHORTS   6   /* pairs of them in a turn */
 
 enum kind { ALONE, PERF, SCREEN, KINDS };
 
 struct bench {
     char *mtui, *tmp;
     struct run_child target;
-    int turn;
-    double cpu_s, wall_s; /* of mtui, in its slices */
+    int turn, turns;
+    double *perf, *screen, *running; /* ratios: a turn each, a turn each, SHORTS a turn */
+    double cpu_s, wall_s;            /* of mtui, in its slices */
 };
 
 static double now_s(void)
@@ -76,15 +86,35 @@ static void wait_for(struct pty *p, int fd, double seconds)
 }
 
 /* Work a second of the target's CPU time, as it says itself. */
-static double slice(struct bench *b, struct pty *p)
+static double slice(struct bench *b, struct pty *p, int ms)
 {
     char line[64];
     double rounds;
-    if (write(b->target.in, "x", 1) != 1)
+    if (dprintf(b->target.in, "%d\n", ms) < 0)
         give_up("the target is gone");
     wait_for(p, fileno(b->target.out), 600);
     if (!fgets(line, sizeof line, b->target.out) || sscanf(line, "%lf", &rounds) != 1)
         give_up("the target says nothing");
+    return rounds;
+}
+
+static double running(struct bench *b, struct pty *p)
+{
+    double cpu = cpu_of(p->program), from = now_s(), rounds = slice(b, p, SHORT_MS);
+    b->cpu_s += cpu_of(p->program) - cpu;
+    b->wall_s += now_s() - from;
+    return rounds;
+}
+
+/* mtui stands still meanwhile, and its perf does not. */
+static double standing(struct bench *b, struct pty *p)
+{
+    kill(p->program, SIGSTOP);
+    if (!pty_wait(p, "<<STOPPED", SOON))
+        give_up("mtui does not stop");
+    double rounds = slice(b, p, SHORT_MS);
+    pty_type(p, "\n"); /* the shell continues it */
+    wait_for(p, -1, SETTLE_S / 3);
     return rounds;
 }
 
@@ -97,9 +127,17 @@ static double with_screen(struct bench *b)
     if (!pty_wait(p, "[ENABLED]", SOON))
         give_up("mtui does not record");
     wait_for(p, -1, SETTLE_S);
-    double cpu = cpu_of(p->program), from = now_s(), rounds = slice(b, p);
-    b->cpu_s += cpu_of(p->program) - cpu;
-    b->wall_s += now_s() - from;
+    double rounds = 0;
+    for (int i = 0; i < SHORTS; i++) {
+        double *ratio = &b->running[b->turn * SHORTS + i], runs = 0, stands = 0;
+        if (i % 2 == 0)
+            runs = running(b, p);
+        stands = standing(b, p);
+        if (i % 2)
+            runs = running(b, p);
+        *ratio = runs / stands;
+        rounds += runs / SHORTS;
+    }
     kill(p->program, SIGTERM);
     if (!pty_wait(p, "modes=", SOON))
         give_up("mtui does not end");
@@ -147,13 +185,28 @@ static double with_perf(struct bench *b)
     if (write(command[1], "ping\n", 5) != 5 || read(answer[0], &c, 1) != 1 || c != 'a')
         give_up("perf does not record");
     wait_for(NULL, -1, SETTLE_S);
-    double rounds = slice(b, NULL);
+    double rounds = slice(b, NULL, SLICE_MS);
     kill(perf, SIGINT);
     waitpid(perf, NULL, 0);
     close(command[1]);
     close(answer[0]);
     free(script);
     return rounds;
+}
+
+/* On one CPU, and before others where that is permitted: what else runs on the machine adds noise only. */
+static void steady(pid_t target)
+{
+    cpu_set_t cpus;
+    size_t last = CPU_SETSIZE - 1;
+    if (sched_getaffinity(target, sizeof cpus, &cpus) < 0)
+        return;
+    while (last > 0 && !CPU_ISSET(last, &cpus))
+        last--;
+    CPU_ZERO(&cpus);
+    CPU_SET(last, &cpus);
+    sched_setaffinity(target, sizeof cpus, &cpus);
+    setpriority(PRIO_PROCESS, (id_t)target, -15);
 }
 
 /* ---- Statistics ---- */
@@ -186,48 +239,59 @@ static void report(const char *what, double *ratios, int n)
     qsort(ratios, (size_t)n, sizeof *ratios, by_value);
     int low = lower_rank(n);
     double median = n % 2 ? ratios[n / 2] : (ratios[n / 2 - 1] + ratios[n / 2]) / 2;
-    printf("  %-32s %+6.2f %%   (95 %%: %+.2f to %+.2f %%)\n", what, (median - 1) * 100, (ratios[low] - 1) * 100,
+    printf("  %-34s %+6.2f %%   (95 %%: %+.2f to %+.2f %%)\n", what, (median - 1) * 100, (ratios[low] - 1) * 100,
            (ratios[n - 1 - low] - 1) * 100);
 }
 
 static double measure(struct bench *b, enum kind kind)
 {
-    return kind == ALONE ? slice(b, NULL) : kind == PERF ? with_perf(b) : with_screen(b);
+    return kind == ALONE ? slice(b, NULL, SLICE_MS) : kind == PERF ? with_perf(b) : with_screen(b);
+}
+
+static void take_turns(struct bench *b)
+{
+    static const enum kind orders[][KINDS] = {
+        {ALONE, PERF, SCREEN}, {SCREEN, PERF, ALONE}, {PERF, SCREEN, ALONE}, {ALONE, SCREEN, PERF}};
+    for (; b->turn < b->turns; b->turn++) {
+        double rounds[KINDS] = {0};
+        for (int i = 0; i < KINDS; i++) {
+            enum kind kind = orders[b->turn % 4][i];
+            rounds[kind] = measure(b, kind);
+        }
+        b->perf[b->turn] = rounds[PERF] / rounds[ALONE];
+        b->screen[b->turn] = rounds[SCREEN] / rounds[PERF];
+    }
 }
 
 int main(int argc, char **argv)
 {
-    static const enum kind orders[][KINDS] = {
-        {ALONE, PERF, SCREEN}, {SCREEN, PERF, ALONE}, {PERF, SCREEN, ALONE}, {ALONE, SCREEN, PERF}};
     const char *build = getenv("MTUI_BUILD");
-    int pairs = argc > 1 ? atoi(argv[1]) : 40;
-    char *tool = run_tool("counting_target"), *ms = xstrdup(argc > 2 ? argv[2] : "500");
-    if (pairs < 6)
-        give_up("six pairs at least");
-    double *perf = xcalloc((size_t)pairs, sizeof *perf), *screen = xcalloc((size_t)pairs, sizeof *screen);
-    struct bench b = {.mtui = xasprintf("%s/mtui", build ? build : "build/release"), .tmp = run_temp_dir()};
-    b.target = run_start((char *[]){tool, ms, NULL});
-    printf("What recording takes from a computing target, %d turns of %s ms of its CPU time each:\n", pairs, ms);
-    slice(&b, NULL); /* warm */
-    for (; b.turn < pairs; b.turn++) {
-        double rounds[KINDS] = {0};
-        for (int i = 0; i < KINDS; i++) {
-            enum kind kind = orders[b.turn % 4][i];
-            rounds[kind] = measure(&b, kind);
-        }
-        perf[b.turn] = rounds[PERF] / rounds[ALONE];
-        screen[b.turn] = rounds[SCREEN] / rounds[PERF];
-    }
-    report("perf alone, beside no recording", perf, pairs);
-    report("mtui's screen, beside perf alone", screen, pairs);
+    char *tool = run_tool("counting_target");
+    struct bench b = {.turns = argc > 1 ? atoi(argv[1]) : 16};
+    if (b.turns < 6)
+        give_up("six turns at least");
+    size_t n = (size_t)b.turns;
+    b.mtui = xasprintf("%s/mtui", build ? build : "build/release");
+    b.tmp = run_temp_dir();
+    b.perf = xcalloc(n, sizeof *b.perf);
+    b.screen = xcalloc(n, sizeof *b.screen);
+    b.running = xcalloc(n * SHORTS, sizeof *b.running);
+    b.target = run_start((char *[]){tool, NULL});
+    steady(b.target.pid);
+    slice(&b, NULL, SLICE_MS); /* warm */
+    printf("What recording takes from a computing target, %d turns:\n", b.turns);
+    take_turns(&b);
+    report("perf alone, beside no recording", b.perf, b.turns);
+    report("mtui recording, beside perf alone", b.screen, b.turns);
+    report("mtui's screen, beside stopped", b.running, b.turns * SHORTS);
     printf("  mtui itself meanwhile: %.2f %% of a core\n", b.cpu_s / b.wall_s * 100);
     run_kill(&b.target);
     run_remove_tree(b.tmp);
-    free(perf);
-    free(screen);
+    free(b.perf);
+    free(b.screen);
+    free(b.running);
     free(b.mtui);
     free(b.tmp);
     free(tool);
-    free(ms);
     return 0;
 }

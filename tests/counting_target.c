@@ -1,10 +1,8 @@
-/* A target that measures itself: for each byte on standard input it computes for a while of its thread's
- * own CPU time and prints how many rounds a second it came to.
- *   counting_target MILLISECONDS */
+/* A target that measures itself: for each line on standard input, a number of milliseconds, it computes for
+ * as long of its thread's own CPU time and prints how many rounds a second it came to. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 static volatile unsigned long sink;
 
@@ -27,14 +25,13 @@ static double cpu_s(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    char c;
-    double slice = (argc > 1 ? atof(argv[1]) : 1000) / 1000;
-    while (read(0, &c, 1) == 1) {
+    char line[32];
+    while (fgets(line, sizeof line, stdin)) {
         unsigned long n = 0;
-        double from = cpu_s(), now = from;
-        for (; now < from + slice; now = cpu_s(), n++)
+        double from = cpu_s(), now = from, until = from + atof(line) / 1000;
+        for (; now < until; now = cpu_s(), n++)
             round_of_work();
         printf("%.0f\n", (double)n / (now - from));
         fflush(stdout);

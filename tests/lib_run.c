@@ -124,6 +124,13 @@ char *run_output(const char *command, int *status)
     return text;
 }
 
+bool run_perf_records(void)
+{
+    int status;
+    free(run_output("perf record -q -e cpu-clock -o /dev/null true 2>/dev/null", &status));
+    return status == 0;
+}
+
 bool run_until(bool (*check)(void *arg), void *arg, double seconds)
 {
     struct timespec t;

@@ -37,6 +37,9 @@ pid_t run_fork_as(pid_t pid);
 /* Runs a command and returns its stdout; *status is what wait gave. */
 char *run_output(const char *command, int *status);
 
+/* The real perf is here and may record a process of ours. */
+bool run_perf_records(void);
+
 /* Calls check(arg) until it is true, at most seconds; returns whether it was. */
 bool run_until(bool (*check)(void *arg), void *arg, double seconds);
 

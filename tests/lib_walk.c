@@ -20,9 +20,7 @@ const char *const walk_options[] = {"-t", "handle_request", "--hold-off", "1h", 
 
 bool walk_can_record(void)
 {
-    int status;
-    free(run_output("perf record -q -e cpu-clock -o /dev/null true 2>/dev/null", &status));
-    return status == 0 && geteuid() == 0 &&
+    return run_perf_records() && geteuid() == 0 &&
            access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
 }
 

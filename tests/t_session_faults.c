@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "decode/open/open.h"
 #include "tests/lib_session.h"
 
 static void test_perf_is_killed(void **state)
@@ -182,10 +183,15 @@ static void reach(struct bench *b, const struct state_case *state)
         assert_true(run_until(state->reached, b, SOON));
 }
 
+static bool never_dumps(const struct state_case *state)
+{
+    return state->modes && strcmp(state->modes, "hang-dump") == 0;
+}
+
 static void wait_ended(struct bench *b, const struct state_case *state)
 {
     struct err err;
-    if (strcmp(state->modes, "hang-dump") == 0)
+    if (never_dumps(state))
         press_until_end(b);
     bench_wait_end(b);
     struct session_status st = bench_status(b);
@@ -233,11 +239,95 @@ static void try_change(const struct state_case *state, enum bench_change change)
         session_stop(b.session, NULL);
     }
     wait_ended(&b, state);
-    if (before == SESSION_ARMED && strcmp(state->modes, "hang-dump") != 0)
+    if (before == SESSION_ARMED && !never_dumps(state))
         assert_non_null(strstr(bench_status(&b).sentence, goes_on ? "stopped" : "the traced program"));
     if (permitted)
         bench_end_other(other, change == BENCH_REPLACED);
     bench_tear_down(&b, goes_on);
+}
+
+/* ---- The same with the real perf ---- */
+
+static const struct state_case real_states[] = {
+    {"preparing", NULL, is_preparing, false},
+    {"armed", NULL, is_armed_now, true},
+    {"snapshot", NULL, bench_is_busy, true},
+    {"stopping", NULL, NULL, true},
+};
+
+/* Whether a file of the recording shows the target computing, by name: whatever it has become since. */
+static bool shows_work(struct bench *b)
+{
+    struct open_options options = {.snapshot = OPEN_ALL};
+    struct recording *r = NULL;
+    struct err err;
+    bool found = false;
+    if (open_recording(&r, snapshot_dir_path(session_dir(b->session)), &options, &err) < 0)
+        fail_msg("%s", err.text);
+    if (trace_check(r->trace, &err) < 0)
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < trace_thread_count(r->trace) && !found; i++)
+        for (size_t d = 0; d < trace_thread(r->trace, i)->depths && !found; d++) {
+            size_t n;
+            const struct span *row = trace_row(r->trace, i, d, &n);
+            for (size_t k = 0; k < n && !found; k++)
+                found = !strcmp(functions_get(trace_functions(r->trace), row[k].fn)->raw, "inner");
+        }
+    recording_free(r);
+    return found;
+}
+
+static bool snapshot_is_over(void *arg)
+{
+    struct bench *b = arg;
+    return bench_is_idle(b) || b->ends > 0;
+}
+
+/* A target that lives on is recorded on, and what it did before still has its names; so has what a target did that
+ * has ended, when a snapshot was written before. */
+static void try_real_change(const struct state_case *state, enum bench_change change)
+{
+    struct bench b;
+    struct err err;
+    pid_t other;
+    bool goes_on = change == BENCH_EXEC || change == BENCH_FORK;
+    reach(&b, state);
+    if (state->reached == is_armed_now) {
+        assert_int_equal(session_snapshot(b.session, &err), 0);
+        assert_true(run_until(bench_has_snapshot, &b, SOON));
+    }
+    enum session_state before = bench_status(&b).state;
+    bool permitted = bench_change(&b, change, &other);
+    if (goes_on && before != SESSION_STOPPING) {
+        assert_true(run_until(bench_is_armed, &b, SOON));
+        assert_true(run_until(snapshot_is_over, &b, SOON));
+        size_t had = session_snapshot_count(b.session);
+        assert_int_equal(bench_status(&b).state, SESSION_ARMED);
+        assert_int_equal(session_snapshot(b.session, &err), 0);
+        assert_true(run_until(snapshot_is_over, &b, SOON));
+        assert_int_equal(session_snapshot_count(b.session), had + 1);
+        session_stop(b.session, NULL);
+    }
+    wait_ended(&b, state);
+    if (before == SESSION_ARMED) {
+        assert_non_null(strstr(bench_status(&b).sentence, goes_on ? "stopped" : "the traced program"));
+        assert_true(shows_work(&b));
+    }
+    if (permitted)
+        bench_end_other(other, change == BENCH_REPLACED);
+    bench_tear_down(&b, goes_on);
+}
+
+static void field_A6_F16_H8_changes_of_the_target_with_the_real_perf(void **state)
+{
+    (void)state;
+    if (!run_perf_records())
+        skip();
+    for (size_t i = 0; i < sizeof real_states / sizeof *real_states; i++)
+        for (int c = 0; c < BENCH_CHANGES; c++) {
+            print_message("    %s: %s\n", real_states[i].name, bench_change_names[c]);
+            try_real_change(&real_states[i], (enum bench_change)c);
+        }
 }
 
 static void field_A6_F16_H8_every_state_and_change_of_the_target(void **state)
@@ -270,6 +360,7 @@ int main(void)
         cmocka_unit_test(field_A4_a_snapshot_that_never_comes_is_given_up),
         cmocka_unit_test(field_A6_A8_every_state_and_fault),
         cmocka_unit_test(field_A6_F16_H8_every_state_and_change_of_the_target),
+        cmocka_unit_test(field_A6_F16_H8_changes_of_the_target_with_the_real_perf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
