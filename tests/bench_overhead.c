@@ -1,6 +1,6 @@
 /* What recording with the screen open takes from a target beyond what perf alone takes.
  *
- *   bench_overhead [TURNS, default 16]
+ *   bench_overhead [TURNS, default 12]
  *
  * The target counts the work that it gets done in a slice of its thread's own CPU time. Each turn has a slice without a
  * recording, one with `perf record` by the very command that mtui uses, and a recording with mtui's Record screen on
@@ -267,7 +267,7 @@ int main(int argc, char **argv)
 {
     const char *build = getenv("MTUI_BUILD");
     char *tool = run_tool("counting_target");
-    struct bench b = {.turns = argc > 1 ? atoi(argv[1]) : 16};
+    struct bench b = {.turns = argc > 1 ? atoi(argv[1]) : 12};
     if (b.turns < 6)
         give_up("six turns at least");
     size_t n = (size_t)b.turns;
