@@ -377,6 +377,36 @@ static void test_trigger(void **state)
     bench_tear_down(&b, true);
 }
 
+/* A hot trigger fires before the ring has filled, and it is said how little was in it; the next one is closer still. */
+static void field_B4_fill_is_known_when_a_trigger_fires(void **state)
+{
+    (void)state;
+    struct bench b;
+    if (!uprobes_work())
+        skip();
+    for (int wait_full = 0; wait_full < 2; wait_full++) {
+        bench_set_up(&b, "");
+        session_setup_add_trigger(&b.setup, "outer");
+        b.setup.force = true;
+        b.setup.when.max_snapshots = 2;
+        /* Samples of 320 bytes, 9,999 a second: 3.2 MB a second of CPU time fill one in minutes, the other soon. */
+        b.setup.ring_bytes = wait_full ? 128u << 10 : 512u << 20;
+        b.setup.when.not_before_full = wait_full;
+        bench_start_armed(&b);
+        bench_wait_end(&b);
+        assert_true(session_snapshot_count(b.session) >= 2);
+        const struct session_snapshot *first = session_snapshot_at(b.session, 0);
+        char *said = xasprintf("the ring was est. %d %% full", first->est_fill_permille / 10);
+        assert_true(bench_log_has(&b, said));
+        free(said);
+        if (wait_full)
+            assert_int_equal(first->est_fill_permille, 1000);
+        else
+            assert_true(first->est_fill_permille >= 0 && first->est_fill_permille < 500);
+        bench_tear_down(&b, true);
+    }
+}
+
 static void test_too_hot(void **state)
 {
     (void)state;
@@ -423,6 +453,7 @@ int main(void)
         cmocka_unit_test(field_A14_read_only_output_is_refused),
         cmocka_unit_test(test_delete),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_run),     cmocka_unit_test(test_trigger),
+        cmocka_unit_test(field_B4_fill_is_known_when_a_trigger_fires),
         cmocka_unit_test(test_too_hot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

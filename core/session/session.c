@@ -324,6 +324,7 @@ static void become_armed(struct session *s)
     if (s->setup.duration_ns)
         s->duration_timer =
             loop_add_timer(s->loop, s->armed_ns + s->setup.duration_ns, stop_after_duration, s);
+    session_watch_armed(s);
     session_log(s, SESSION_INFO, "armed");
     if (s->setup.argv && target_go(s->targets.data[0], &err) < 0)
         session_begin_stop(s, err.text);

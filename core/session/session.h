@@ -46,6 +46,7 @@ struct session_snapshot {
     bool still_running;   /* it had not returned: duration_ns is so far */
     uint64_t bytes;
     uint64_t hit_to_command_ns; /* from the hit to the command written; 0 without a hit */
+    int est_fill_permille;      /* estimate: how full the ring was when it was asked for; −1: not known */
     /* `step`: the window in it that ended last, and why (step_end_name); NULL: none has ended. */
     const char *window_end;
     bool window_short; /* it is not the whole call */

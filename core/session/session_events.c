@@ -156,6 +156,7 @@ void session_fire(struct session *s, const struct session_hit *hit, uint64_t per
     s->firing = true;
     int rc = recorder_snapshot(s->rec, hit->hit.trigger, &err);
     if (rc == 0) {
+        session_note_fill(s);
         keep_distance(s);
         s->fired++;
         session_capture_all(s, hit->hit.time_ns, "hit");

@@ -128,6 +128,7 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
         .unix_ns = session_unix_now(),
         .bytes = r->bytes,
         .remark = r->remark ? xstrdup(r->remark) : NULL,
+        .est_fill_permille = -1,
     };
     session_take_window(s, &snap);
     if (s->firing && !r->is_end) {
@@ -138,6 +139,7 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
         snap.unix_ns = s->pending.unix_ns;
         snap.duration_ns = s->pending.hit.duration_ns;
         snap.still_running = s->pending.still_running;
+        snap.est_fill_permille = s->pending_fill_permille;
         if (snap.tid && s->requested_perf_ns > s->pending_perf_ns && r->sent_ns >= r->requested_ns) {
             snap.hit_to_command_ns =
                 s->requested_perf_ns - s->pending_perf_ns + (r->sent_ns - r->requested_ns);
@@ -149,10 +151,14 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
         snap.trigger = xstrdup("end");
     }
     vec_push(&s->snapshots, snap);
-    char took[FMT_MAX];
+    char took[FMT_MAX], full[64] = "";
+    if (snap.est_fill_permille >= 0)
+        snprintf(full, sizeof full, "the ring was est. %d %% full", snap.est_fill_permille / 10);
     if (snap.hit_to_command_ns)
-        session_log(s, SESSION_INFO, "snapshot %u: %s from the hit to the command", snap.number,
-                    fmt_duration(took, snap.hit_to_command_ns));
+        session_log(s, SESSION_INFO, "snapshot %u: %s from the hit to the command%s%s", snap.number,
+                    fmt_duration(took, snap.hit_to_command_ns), *full ? "; " : "", full);
+    else if (*full)
+        session_log(s, SESSION_INFO, "snapshot %u: %s", snap.number, full);
 }
 
 size_t session_snapshot_count(const struct session *s)

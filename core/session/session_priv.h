@@ -93,6 +93,8 @@ struct session {
     struct call_rate_result rate; /* of the last second; duration_ns 0: not known */
     unsigned fill_permille;       /* of a ring, as estimated; 0 also: not known */
     uint64_t fill_cpu_ns;         /* CPU time of the targets when it began to fill; 0: not yet */
+    uint64_t emptied_cpu_ns;      /* and when the last snapshot took what was in it */
+    int pending_fill_permille;    /* when the outstanding snapshot was asked for; −1: not known */
     uint64_t rate_ns, rate_hits, rate_cpu_ns; /* when it began: loop clock, hits, CPU time */
     double watch_share;           /* of a CPU that the targets had before it */
     struct maps_writer_stats maps_stats;
@@ -113,6 +115,10 @@ void session_finish_later(struct session *s, bool ok, const char *sentence);
 
 /* session_watch.c */
 void session_watch(struct session *s, const struct record_plan *plan);
+/* It is armed: the ring fills from now on. */
+void session_watch_armed(struct session *s);
+/* A snapshot was asked for: notes how full the ring is, which is empty then. */
+void session_note_fill(struct session *s);
 /* CPU time of all targets so far. */
 uint64_t session_cpu_time_ns(const struct session *s);
 

@@ -36,6 +36,7 @@ int session_snapshot(struct session *s, struct err *err)
     if (rc < 0 || steps_calls) /* the window in progress ends; its snapshot is on its way */
         return rc;
     trigger_set_snapshot_begin(s->triggers);
+    session_note_fill(s);
     s->firing = true;
     s->requested_perf_ns = now;
     s->pending_perf_ns = 0;

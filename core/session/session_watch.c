@@ -50,17 +50,34 @@ static void note_rate(struct session *s, uint64_t now, uint64_t cpu)
     s->rate_cpu_ns = cpu;
 }
 
-/* As if all of the target's time were spent on one CPU: that ring is full first. */
+/* How full a ring is that was empty when the targets had so much CPU time, as if all of it were spent on one CPU:
+ * that ring is full first. */
+static unsigned fill_permille(const struct session *s, uint64_t from_cpu, uint64_t cpu)
+{
+    double ran = cpu > from_cpu ? (double)(cpu - from_cpu) : 0;
+    double fill = ran * 1000.0 / (double)s->plan_lookback_ns;
+    return fill >= 1000.0 ? 1000 : (unsigned)fill;
+}
+
+void session_watch_armed(struct session *s)
+{
+    uint64_t cpu = session_cpu_time_ns(s);
+    s->fill_cpu_ns = s->emptied_cpu_ns = cpu ? cpu : 1;
+}
+
+void session_note_fill(struct session *s)
+{
+    uint64_t cpu = session_cpu_time_ns(s);
+    bool known = s->plan_lookback_ns && s->fill_cpu_ns;
+    s->pending_fill_permille = known ? (int)fill_permille(s, s->emptied_cpu_ns, cpu) : -1;
+    s->emptied_cpu_ns = cpu;
+}
+
 static void note_fill(struct session *s, uint64_t cpu)
 {
     if (s->state != SESSION_ARMED || !s->plan_lookback_ns || s->fill_permille >= 1000)
         return;
-    if (!s->fill_cpu_ns) {
-        s->fill_cpu_ns = cpu ? cpu : 1;
-        return;
-    }
-    double fill = (double)(cpu - s->fill_cpu_ns) * 1000.0 / (double)s->plan_lookback_ns;
-    s->fill_permille = fill >= 1000.0 ? 1000 : (unsigned)fill;
+    s->fill_permille = fill_permille(s, s->fill_cpu_ns, cpu);
     if (s->fill_permille >= 1000)
         trigger_set_ring_full(s->triggers);
 }
