@@ -141,12 +141,73 @@ static void test_stepped(void **state)
     walk((const char *const[]){"-r", "step", "--budget", "20000", SET, "200ms", NULL}, 30, 100, three_by_trigger);
 }
 
+/* ---- One after the other ---- */
+
+static const char again[] = "wait armed 100s\n"
+                            "wait snapshots 1 100s\n"
+                            "save-screen %s/recording1\n"
+                            "start-stop\n"
+                            "wait ended 100s\n"
+                            "save-screen %s/ended1\n"
+                            "wait decoded 1 100s\n"
+                            "first\nenter\nwait screen timeline 100s\nwait text handle_request 100s\nback\n"
+                            "start-stop\n"
+                            "wait armed 100s\n"
+                            "wait text [ENABLED] 100s\n"
+                            "wait snapshots 1 100s\n"
+                            "save-screen %s/recording2\n"
+                            "snapshot\n"
+                            "wait snapshots 2 100s\n"
+                            "wait decoded 2 100s\n"
+                            "first\ndown\nenter\nwait screen timeline 100s\nwait text \"snap 2\" 100s\n"
+                            "wait text handle_request 100s\nback\n"
+                            "start-stop\n"
+                            "wait ended 100s\n"
+                            "save-screen %s/ended2\n"
+                            "first\nenter\nwait screen timeline 100s\nwait text \"snap 1\" 100s\n"
+                            "wait text handle_request 100s\nsave-screen %s/timeline2\nquit\n";
+
+static uint64_t count(const struct walk *b, const char *command)
+{
+    char *whole = xasprintf("cd %s/mtui && %s", b->tmp, command), *out = run_output(whole, NULL);
+    uint64_t n = strtoull(out, NULL, 10);
+    free(out);
+    free(whole);
+    return n;
+}
+
+/* The second recording in one run of mtui works like the first, in a directory of its own. */
+static void test_two_recordings_in_a_row(void **state)
+{
+    (void)state;
+    if (!walk_can_record())
+        skip();
+    static const char *const recorded[] = {"[ENABLED]", "perf pid", "Heartbeat", "handle_request", "[hits ",
+                                           "from the last hit to the command", "REC", NULL};
+    static const char *const ended[] = {"[ENDED]", "stopped, as asked for", NULL};
+    struct walk b;
+    walk_start(&b, walk_options, 30, 100, again);
+    walk_wait_for(&b, "<<EXIT 0 modes=same>>");
+    walk_assert_screen(&b, "recording1", recorded);
+    walk_assert_screen(&b, "ended1", ended);
+    walk_assert_screen(&b, "recording2", recorded);
+    walk_assert_screen(&b, "ended2", ended);
+    walk_assert_screen(&b, "timeline2", (const char *const[]){"snap 1", "handle_request", "batch_target", NULL});
+    assert_int_equal(count(&b, "ls -d */ | wc -l"), 2);
+    assert_int_equal(count(&b, "ls */session.ini | wc -l"), 2);
+    assert_int_equal(count(&b, "ls */snap-[0-9]*/perf.data | wc -l"), 3);
+    /* Each has the hit that made its first snapshot. */
+    assert_int_equal(count(&b, "awk -F'\\t' '$3 == \"handle_request\" && $8 == 1' */hits.tsv | wc -l"), 2);
+    walk_tear_down(&b, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sampled),
         cmocka_unit_test(test_sampled_on_a_small_terminal),
         cmocka_unit_test(test_stepped),
+        cmocka_unit_test(test_two_recordings_in_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
