@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <inttypes.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "decode/open/open.h"
 #include "lib_packets.h"
 #include "lib_program.h"
+#include "lib_rewrite.h"
 #include "lib_statistics.h"
 
 #define AT 0x7f0000000000u
@@ -125,9 +127,150 @@ static void field_H8_fork_exec_and_remap(void **state)
                "1 leaf_two 6200");
 }
 
+/* ---- Code that is not at hand ---- */
+
+static struct recording *open_checked(const char *path)
+{
+    struct open_options o = {.threads = 1};
+    struct recording *r = NULL;
+    struct err err;
+    if (open_recording(&r, path, &o, &err) < 0)
+        fail_msg("%s", err.text);
+    if (trace_check(r->trace, &err) < 0)
+        fail_msg("%s", err.text);
+    statistics_check(path, &o, r->trace);
+    return r;
+}
+
+static void close_scene(struct scene *s)
+{
+    perf_writer_auxtrace(s->w, id(PARENT, 9000), 0, 0, s->packets.bytes, s->packets.len);
+    assert_int_equal(perf_writer_close(s->w, NULL), 0);
+}
+
+/* All gaps are code that is not at hand; so many begin with these words. */
+static size_t gaps_at(const struct recording *r, const char *where)
+{
+    size_t n, found = 0;
+    const struct gap *g = trace_gaps(r->trace, &n);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(g[i].cause, GAP_NO_IMAGE);
+        found += strncmp(g[i].detail, where, strlen(where)) == 0;
+    }
+    return found;
+}
+
+static size_t notes_with(const struct recording *r, const char *text)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < r->nnotes; i++)
+        found += strstr(r->notes[i], text) != NULL;
+    return found;
+}
+
+/* Sideband that comes too late, or not at all, and a mapping whose file is gone: neither is an error of the trace.
+ * Each place is named once with its count, what is known later is followed, and nothing is guessed before. */
+static void field_C6_sideband_out_of_step(void **state)
+{
+    struct scene s;
+    char gone[340], said[400];
+    size_t n;
+    (void)state;
+    begin(&s);
+    for (uint64_t t = 1000; t < 4000; t += 1000)
+        run(&s, CHILD, "one.so", "first", t); /* no mapping of this process is ever told */
+    map(&s, PARENT, "gone.so", 4500);
+    run(&s, PARENT, "one.so", "first", 5000);
+    run(&s, PARENT, "one.so", "first", 6000);
+    map(&s, PARENT, "two.so", 6500);
+    run(&s, PARENT, "two.so", "second", 7000);
+    close_scene(&s);
+    struct recording *r = open_checked(s.path);
+    snprintf(gone, sizeof gone, "%s/gone.so", dir);
+    assert_int_equal(gaps_at(r, "memory where nothing is known to be mapped: "), 3);
+    assert_int_equal(gaps_at(r, gone), 2);
+    assert_int_equal(gaps_at(r, ""), 5);
+    assert_int_equal(notes_with(r, "is not at hand"), 2);
+    assert_int_equal(notes_with(r, "memory where nothing is known to be mapped is not at hand"), 1);
+    snprintf(said, sizeof said, "the code of %s is not at hand", gone);
+    assert_int_equal(notes_with(r, said), 1);
+    assert_int_equal(notes_with(r, "in 3 places"), 1);
+    assert_int_equal(notes_with(r, "in 2 places"), 1);
+    const struct span *row = trace_row(r->trace, (size_t)trace_find_thread(r->trace, PARENT), 0, &n);
+    assert_true(n > 0);
+    assert_string_equal(functions_get(trace_functions(r->trace), row[n - 1].fn)->raw, "second");
+    assert_int_equal(row[n - 1].start_ns, 7000);
+    recording_free(r);
+}
+
+/* A KSYMBOL record (perf_event_open(2)) in front of the first one that has a time. */
+static bool with_ksymbol(struct rewrite *w, const uint8_t *rec, size_t len, const uint8_t *data, size_t data_len)
+{
+    static const struct {
+        uint64_t addr;
+        uint32_t len;
+        uint16_t type, flags;
+        char name[40];
+    } bpf = {0xffffffffc0001000, 0x100, 1, 0, "bpf_prog_6deef7357e7b4530_sched"};
+    struct perf_event_header h;
+    const size_t id_len = 4 * sizeof(uint64_t); /* pid and tid, time, cpu, identifier: those of that record */
+    (void)data;
+    (void)data_len;
+    memcpy(&h, rec, sizeof h);
+    if (h.type != PERF_RECORD_SWITCH_CPU_WIDE && h.type != PERF_RECORD_SWITCH)
+        return true;
+    if (!*(bool *)w->arg) {
+        assert_true(len >= sizeof h + id_len);
+        struct perf_event_header k = {PERF_RECORD_KSYMBOL, PERF_RECORD_MISC_KERNEL,
+                                      (uint16_t)(sizeof h + sizeof bpf + id_len)};
+        rewrite_put(w, &k, sizeof k);
+        rewrite_put(w, &bpf, sizeof bpf);
+        rewrite_put(w, rec + len - id_len, id_len);
+    }
+    *(bool *)w->arg = true;
+    return true;
+}
+
+/* Kernel code that the recording does not hold, in a trace of the kernel: BPF programs by their names. */
+static void field_C9_code_of_bpf_programs(void **state)
+{
+    static const uint64_t places[] = {0xffffffffc0001010, 0xffffffffc0001020, 0xffffffff81000010, 0xffffffffc00010ff};
+    struct scene s;
+    bool written = false;
+    struct rewrite w = {.record = with_ksymbol, .arg = &written};
+    char out[340];
+    (void)state;
+    begin(&s);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        uint64_t time_ns = 1000 * (i + 1);
+        perf_writer_switch(s.w, id(PARENT, time_ns - 10), false);
+        packets_tsc(&s.packets, time_ns);
+        packets_ip(&s.packets, PACKET_PGE, places[i]);
+        packets_tnt(&s.packets, "T");
+        packets_tsc(&s.packets, time_ns + 400);
+        packets_ip(&s.packets, PACKET_PGD, 0);
+        perf_writer_switch(s.w, id(PARENT, time_ns + 410), true);
+    }
+    close_scene(&s);
+    snprintf(out, sizeof out, "%s/pipe.data", dir);
+    rewrite_pipe(&w, s.path, out);
+    struct recording *r = open_checked(out);
+    assert_int_equal(gaps_at(r, "BPF program bpf_prog_6deef7357e7b4530_sched: "), 3);
+    assert_int_equal(gaps_at(r, "the kernel: "), 1);
+    assert_int_equal(gaps_at(r, ""), 4);
+    assert_int_equal(notes_with(r, "the code of BPF program bpf_prog_6deef7357e7b4530_sched is not at hand"), 1);
+    assert_int_equal(notes_with(r, "in 3 places"), 1);
+    assert_int_equal(notes_with(r, "code of the kernel is not decoded"), 1);
+    recording_free(r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(field_H8_fork_exec_and_remap)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(field_H8_fork_exec_and_remap),
+        cmocka_unit_test(field_C6_sideband_out_of_step),
+        cmocka_unit_test(field_C9_code_of_bpf_programs),
+    };
     static const char source[] = ".globl %s\n.type %s,@function\n%s: call %s\n nop\n ret\n.size %s,.-%s\n"
                                  ".type %s,@function\n%s: ret\n.size %s,.-%s\n.section .note.GNU-stack,\"\"\n";
     static const char *const names[2][3] = {{"one", "first", "leaf_one"}, {"two", "second", "leaf_two"}};

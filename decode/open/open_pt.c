@@ -25,10 +25,13 @@ struct thread {
     struct pt_stack *stack;
 };
 
+#define KSYM_TEXT 300 /* names of BPF programs have 40 bytes at most */
+
 /* Code that was not at hand, by mapping. */
 struct missing {
     char *where;
     const char *why; /* NULL: nothing to say */
+    bool kernel;
     uint64_t bytes, times;
 };
 
@@ -206,18 +209,16 @@ static const char *where_is(const struct decoder *d, const struct pt_loss *loss,
 {
     const char *path = code_image_where(d->source.image, pt_source_process(&d->source, tid),
                                         loss->from_time, loss->ip, why);
-    if (!path)
-        return loss->ip >> 63 ? "the kernel" : "memory where nothing is known to be mapped";
-    return *path ? path : "memory without a file";
+    return path && !*path ? "memory without a file" : path;
 }
 
-static void note_missing(struct decoder *d, const char *where, const char *why, uint64_t bytes)
+static void note_missing(struct decoder *d, const char *where, const char *why, bool kernel, uint64_t bytes)
 {
     size_t i = 0;
     while (i < d->missing.len && strcmp(d->missing.data[i].where, where) != 0)
         i++;
     if (i == d->missing.len)
-        vec_push(&d->missing, ((struct missing){.where = xstrdup(where), .why = why}));
+        vec_push(&d->missing, ((struct missing){.where = xstrdup(where), .why = why, .kernel = kernel}));
     d->missing.data[i].bytes += bytes;
     d->missing.data[i].times++;
 }
@@ -226,7 +227,17 @@ static char *describe(struct decoder *d, const struct pt_loss *loss, pid_t tid)
 {
     if (loss->cause == GAP_NO_IMAGE) {
         const char *why, *where = where_is(d, loss, tid, &why);
-        note_missing(d, where, why, loss->bytes);
+        char bpf[KSYM_TEXT];
+        uint64_t start;
+        const char *ksymbol = where ? NULL : addrspaces_ksymbol(d->source.as, loss->ip, &start);
+        bool kernel = !where && loss->ip >> 63;
+        if (ksymbol) {
+            snprintf(bpf, sizeof bpf, "BPF program %s", ksymbol);
+            where = bpf;
+        } else if (!where) {
+            where = kernel ? "the kernel" : "memory where nothing is known to be mapped";
+        }
+        note_missing(d, where, why, kernel, loss->bytes);
         return why ? xasprintf("%s: %s: %s", where, loss->why, why) : xasprintf("%s: %s", where, loss->why);
     }
     if (loss->ip)
@@ -391,7 +402,7 @@ static void note_missing_code(struct decoder *d)
         const struct missing *m = &d->missing.data[i];
         build_id_of(d, m->where, id);
         files |= *m->where == '/' && m->where[1] != '/';
-        kernel |= strcmp(m->where, "the kernel") == 0;
+        kernel |= m->kernel;
         open_note(d->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s places%s%s%s%s",
                   m->where, fmt_size(lost, m->bytes), fmt_count(all, m->times), m->why ? ": " : "",
                   m->why ? m->why : "", *id ? "; build-id " : "", id);
