@@ -24,7 +24,7 @@ struct storage {
     atomic_size_t count;
     struct function *blocks[BLOCKS];
     struct intern *modules; /* each once; functions point into it */
-    pthread_mutex_t lock;   /* files */
+    pthread_mutex_t lock;   /* files; whoever adds functions */
     VEC(struct module_file) files;
 };
 
@@ -32,7 +32,7 @@ struct functions {
     struct storage *storage;
     size_t count;
     bool fixed;   /* shared: nothing is added any more */
-    fn_id *slots; /* open addressing, FN_NONE is free; NULL when fixed */
+    fn_id *slots; /* under the lock: open addressing, FN_NONE is free; NULL when fixed */
     size_t mask;
 };
 
@@ -139,8 +139,9 @@ void functions_free(struct functions *f)
     free(f);
 }
 
-fn_id functions_intern(struct functions *f, const char *module, const char *raw, const char *name,
-                       uint64_t addr, enum fn_kind kind)
+/* Under the lock. */
+static fn_id add(struct functions *f, const char *module, const char *raw, const char *name, uint64_t addr,
+                 enum fn_kind kind)
 {
     fn_id *slot = find(f, module, raw);
     if (*slot != FN_NONE)
@@ -164,9 +165,18 @@ fn_id functions_intern(struct functions *f, const char *module, const char *raw,
     return *slot;
 }
 
+fn_id functions_intern(struct functions *f, const char *module, const char *raw, const char *name,
+                       uint64_t addr, enum fn_kind kind)
+{
+    pthread_mutex_lock(&f->storage->lock);
+    fn_id id = add(f, module, raw, name, addr, kind);
+    pthread_mutex_unlock(&f->storage->lock);
+    return id;
+}
+
 size_t functions_count(const struct functions *f)
 {
-    return f->count;
+    return f->fixed ? f->count : atomic_load(&f->storage->count);
 }
 
 const struct function *functions_get(const struct functions *f, fn_id id)

@@ -1,7 +1,7 @@
 /* The table of functions that a trace refers to: each (module, name) once, by a small number.
  *
- * Names are bytes from outside: escape them before they reach a terminal or a file. One thread at a time
- * adds; meanwhile any other may look up ids that were handed to it. */
+ * Names are bytes from outside: escape them before they reach a terminal or a file. Any thread may add, and look
+ * up ids that were handed to it. */
 #ifndef MTUI_DECODE_FUNCTIONS_H
 #define MTUI_DECODE_FUNCTIONS_H
 
