@@ -12,6 +12,7 @@
 
 #include "core/base/alloc.h"
 #include "core/machine/target.h"
+#include "core/trigger/trigger_prepare.h"
 #include "tests/lib_program.h"
 #include "tests/lib_trigger.h"
 
@@ -22,7 +23,8 @@ static void on_target(void *arg, enum target_state state)
 }
 
 /* Runs ARGV to its end with one trigger armed before its first instruction. */
-static void run_program(struct seen *s, char *const *argv, const char *spec, bool children)
+static void run_prepared(struct seen *s, char *const *argv, const char *spec, bool children,
+                         struct trigger_prepared *prepared)
 {
     struct target_callbacks events = {.changed = on_target};
     struct target_run_options run = {.argv = argv, .stdio = TARGET_PTY};
@@ -32,8 +34,10 @@ static void run_program(struct seen *s, char *const *argv, const char *spec, boo
     *s = (struct seen){.loop = loop_new()};
     if (target_run(s->loop, &run, &events, &ended, &target, &err) != 0)
         fail_msg("%s", err.text);
-    struct trigger_set_options options = {
-        .may_pend = true, .executable = target_executable(target), .probe = {.children = children}};
+    struct trigger_set_options options = {.may_pend = true,
+                                          .executable = target_executable(target),
+                                          .prepared = prepared,
+                                          .probe = {.children = children}};
     seen_open(s, &options, spec, NULL);
     if (trigger_set_arm(s->set, target_pid(target), &err) != 0)
         fail_msg("%s: %s", spec, err.text);
@@ -41,6 +45,11 @@ static void run_program(struct seen *s, char *const *argv, const char *spec, boo
     assert_true(loop_until(s->loop, &ended, 1));
     seen_settle(s);
     target_free(target, TARGET_END);
+}
+
+static void run_program(struct seen *s, char *const *argv, const char *spec, bool children)
+{
+    run_prepared(s, argv, spec, children, NULL);
 }
 
 /* Nothing of a short program is missed: here in a library that it needs. */
@@ -97,6 +106,47 @@ static void own_functions_of_a_started_program(void **state)
         assert_int_equal(s.last.probe.arg[0], 3);
         seen_close(&s);
     }
+    free(path);
+    program_rmdir(dir);
+}
+
+/* Names looked for beforehand, in a thread, before the program is started: the set takes what was found. */
+static void prepared_before_the_start(void **state)
+{
+    (void)state;
+    char *dir = program_mkdir();
+    program_write(dir, "two.c",
+                  "__attribute__((noinline)) void step(int i) { __asm__ volatile(\"\" :: \"r\"(i)); }\n"
+                  "int main(void) { step(1); step(2); return 0; }\n");
+    assert_true(program_build(dir, "two.c", "two", "-O1 -fPIE -pie"));
+    char *path = xasprintf("%s/two", dir);
+    char step[] = "step", none[] = "not_there", bad[] = "/(/";
+    char *both[] = {step, none}, *one[] = {step}, *wrong[] = {bad}, *argv[] = {path, NULL};
+    struct trigger_prepared *p = NULL;
+    struct trigger_places places = {0};
+    struct err err = {0};
+    int rc = 1;
+    assert_int_equal(trigger_prepare_program(path, both, 2, NULL, NULL, &p, &err), 0);
+    assert_false(trigger_prepared_take_program(p, "/bin/true", 0, 2, &places, &rc, &err));
+    assert_false(trigger_prepared_take_program(p, path, 0, 1, &places, &rc, &err));
+    assert_true(trigger_prepared_take_program(p, path, 0, 2, &places, &rc, &err));
+    assert_int_equal(rc, 0);
+    assert_int_equal(places.sites.len, 1);
+    trigger_places_free(&places);
+    assert_false(trigger_prepared_take_program(p, path, 0, 2, &places, &rc, &err));
+    assert_true(trigger_prepared_take_program(p, path, 1, 2, &places, &rc, &err));
+    assert_int_equal(rc, MTUI_E_NOENT);
+    assert_non_null(strstr(err.text, "not_there"));
+    trigger_prepared_free(p);
+    assert_true(trigger_prepare_program(path, wrong, 1, NULL, NULL, &p, &err) < 0);
+
+    struct seen s;
+    assert_int_equal(trigger_prepare_program(path, one, 1, NULL, NULL, &p, &err), 0);
+    run_prepared(&s, argv, step, false, p);
+    assert_int_equal(s.hits, 2);
+    assert_false(trigger_prepared_take_program(p, path, 0, 1, &places, &rc, &err)); /* it was taken */
+    trigger_prepared_free(p);
+    seen_close(&s);
     free(path);
     program_rmdir(dir);
 }
@@ -200,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_program),
         cmocka_unit_test(script),
+        cmocka_unit_test(prepared_before_the_start),
         cmocka_unit_test(own_functions_of_a_started_program),
         cmocka_unit_test(pending_until_mapped),
         cmocka_unit_test(field_H8_exec_in_the_target),

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "core/base/alloc.h"
-#include "core/symbols/needed.h"
 #include "core/trigger/trigger_prepare.h"
+#include "core/trigger/trigger_program.h"
 #include "core/base/utf8.h"
 
 /* After an exec, how long the new program has to map what a trigger names. */
@@ -66,38 +66,26 @@ static bool may_come(int code)
     return code == MTUI_E_NOENT || code == MTUI_E_NOTSUP;
 }
 
-/* Resolves trigger i, looking at the program file and the libraries that it needs. */
-static int resolve_in_files(const struct trigger_set *s, const struct needed *needed, size_t i,
-                            struct trigger_places *out, struct err *err)
+/* Resolves trigger i in the program that is to be started, whose files are opened when they are needed. */
+static int resolve_in_program(const struct trigger_set *s, struct trigger_program **program, size_t i,
+                              struct trigger_places *out, struct err *err)
 {
-    struct modules *m = NULL;
-    struct err first = {0};
-    int rc = MTUI_E_NOENT;
-    for (size_t k = 0; k <= needed->n && rc < 0; k++) {
-        struct err why = {0};
-        const char *path = k == 0 ? s->executable : needed->paths[k - 1];
-        rc = modules_of_file(path, &m, &why);
-        if (rc < 0)
-            continue;
-        rc = trigger_resolve(m, &s->entries.data[i].trigger, (uint32_t)i, out, &why);
-        modules_free(m);
-        /* The most telling failure: that of the program, or one that is more than "not here". */
-        if (rc < 0 && (first.code == 0 || (first.code == MTUI_E_NOENT && rc != MTUI_E_NOENT)))
-            first = why;
-    }
-    return rc < 0 ? err_set(err, first.code ? first.code : MTUI_E_NOENT, "%s",
-                            first.code ? first.text : "the program's file cannot be read")
-                  : 0;
+    int rc;
+    if (trigger_prepared_take_program(s->options.prepared, s->executable, i, s->entries.len, out, &rc, err))
+        return rc;
+    if (!*program)
+        *program = trigger_program_open(s->executable);
+    return trigger_program_resolve(*program, &s->entries.data[i].trigger, (uint32_t)i, out, err);
 }
 
-static int resolve_one(struct trigger_set *s, struct process *p, const struct needed *needed, size_t i,
+static int resolve_one(struct trigger_set *s, struct process *p, struct trigger_program **program, size_t i,
                        struct err *err)
 {
     struct entry *e = &s->entries.data[i];
     struct trigger_places places = {0};
     struct err why = {0};
     int rc = p->modules ? trigger_resolve(p->modules, &e->trigger, (uint32_t)i, &places, &why)
-                        : resolve_in_files(s, needed, i, &places, &why);
+                        : resolve_in_program(s, program, i, &places, &why);
     if (rc < 0 && !(s->options.may_pend && may_come(rc)))
         return err_set(err, rc, "%s", why.text);
     struct armed *a = &p->armed.data[i];
@@ -400,8 +388,7 @@ static void on_trouble(void *arg, const char *sentence)
 /* ---- Arming ---- */
 
 /* A process that has not exec'ed yet is still a copy of this one. */
-static int read_modules(struct trigger_set *s, struct process *p, struct needed *needed,
-                        struct err *err)
+static int read_modules(struct trigger_set *s, struct process *p, struct err *err)
 {
     if (!s->executable)
         return modules_of_pid(NULL, p->pid, &p->modules, err);
@@ -412,7 +399,6 @@ static int read_modules(struct trigger_set *s, struct process *p, struct needed 
                            "trigger %s: the program does not run yet and may be loaded anywhere; "
                            "use PROGRAM:%s for an address as linked",
                            s->entries.data[i].trigger.text, s->entries.data[i].trigger.text);
-    (void)needed_files(s->executable, needed, NULL); /* without: its libraries are pending */
     return 0;
 }
 
@@ -437,15 +423,15 @@ static bool take_prepared(struct trigger_set *s, struct process *p)
 
 static int resolve_all(struct trigger_set *s, struct process *p, struct err *err)
 {
-    struct needed needed = {0};
+    struct trigger_program *program = NULL;
     int rc = 0;
     if (s->entries.len == 0 || take_prepared(s, p))
         return 0;
     if (!p->modules)
-        rc = read_modules(s, p, &needed, err);
+        rc = read_modules(s, p, err);
     for (size_t i = 0; rc == 0 && i < s->entries.len; i++)
-        rc = resolve_one(s, p, &needed, i, err);
-    needed_free(&needed);
+        rc = resolve_one(s, p, &program, i, err);
+    trigger_program_free(program);
     return rc;
 }
 

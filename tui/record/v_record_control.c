@@ -11,6 +11,7 @@
 #include "core/base/fmt.h"
 #include "core/base/vec.h"
 #include "core/machine/proc_stat.h"
+#include "core/machine/spawn.h"
 #include "core/trigger/trigger_prepare.h"
 #include "tui/cli/cli.h"
 #include "tui/ui/worker.h"
@@ -213,6 +214,14 @@ static void prepare(void *arg, const atomic_bool *cancel)
 {
     struct record_start *p = arg;
     const struct session_setup *s = &p->setup;
+    if (s->argv && s->argv[0]) {
+        char *path = NULL;
+        p->rc = spawn_find_program(s->argv[0], &path, &p->err);
+        if (p->rc == 0)
+            p->rc = trigger_prepare_program(path, s->triggers, s->n_triggers, &s->when, cancel, &p->prepared, &p->err);
+        free(path);
+        return;
+    }
     p->rc = trigger_prepare(s->pids, s->n_pids, s->triggers, s->n_triggers, &s->when, cancel,
                             &p->prepared, &p->err);
 }
@@ -258,8 +267,8 @@ void v_record_start(struct record *r)
     free(p->setup.command_line);
     p->setup.command_line = repeat;
     r->start = p;
-    if (p->setup.argv || !p->setup.n_triggers) {
-        on_prepared(p); /* nothing that runs has names to be looked for */
+    if (!p->setup.n_triggers) {
+        on_prepared(p);
         return;
     }
     model_say(r->m, "looking for the functions");
