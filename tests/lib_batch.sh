@@ -12,11 +12,18 @@ start_target() { # its pid in $target
     targets="$targets $target"
     wait_for 100 grep -q serving "$tmp/out.$1"
 }
-alive() { kill -0 "$1" 2>/dev/null && [ "$(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat")" != Z ]; }
-gone() { ! alive "$1"; }
 threads_run() { # no thread of the process is stopped
     ! grep -qs '^State:.*[Tt] (' "/proc/$1"/task/*/status
 }
 # perf processes that attach to the target
 perfs_of() { pgrep -f "record .*-p $1( |\$)" || true; }
 no_perf_of() { [ -z "$(perfs_of "$1")" ]; }
+kill_perf_of() { # as soon as it is there
+    wait_for 100 find_perf_of "$1" || bad "no perf records $1"
+    # shellcheck disable=SC2086
+    [ -z "$perfs" ] || kill -9 $perfs
+}
+find_perf_of() {
+    perfs=$(perfs_of "$1")
+    [ -n "$perfs" ]
+}

@@ -50,3 +50,22 @@ wait_for() { # SECONDS COMMAND...: until it succeeds
         read -r _ <"$tmp/tick"
     done
 }
+
+alive() { kill -0 "$1" 2>/dev/null && [ "$(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat")" != Z ]; }
+gone() { ! alive "$1"; }
+# A job, its pid in $job. What it says goes to $tmp/out and $tmp/err, in which nothing of an earlier one is left.
+begin() { # COMMAND...
+    : >"$tmp/out"
+    : >"$tmp/err"
+    "$@" >"$tmp/out" 2>"$tmp/err" </dev/null &
+    job=$!
+    targets="$targets $job"
+}
+end_of_job() { # SECONDS: its exit status; killed when it takes longer
+    wait_for "$1" gone "$job" || {
+        bad "$job does not end"
+        kill -9 "$job"
+    }
+    targets=${targets% "$job"} # its number may be another's
+    wait "$job"
+}

@@ -57,11 +57,10 @@ check 'one line, with the option meant' [ "$(grep -c -e '--batch' "$tmp/err")" =
 check 'the command is shown' grep -q '^perf record .*--snapshot .*intel_pt/.*/u .*-p 1$' "$tmp/out"
 
 # 5. Ring mode: Ctrl-C finishes first. The directory is named after the program.
-"$mtui" attach -p "$pid" --batch >"$tmp/out" 2>"$tmp/err" </dev/null &
-job=$!
+begin "$mtui" attach -p "$pid" --batch
 wait_for 100 grep -q recording "$tmp/err" || bad 'ring mode does not arm'
 kill -INT $job
-wait $job
+end_of_job 100
 check 'SIGINT: exit 0' [ $? -eq 0 ]
 dir=$(cat "$tmp/out")
 case $dir in

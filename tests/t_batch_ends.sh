@@ -16,30 +16,27 @@ pid=$target
 
 # 1. kill -9 of perf: said, and what was written is kept. Its ring is not: a file without it is no
 # snapshot.
-"$mtui" attach -p "$pid" --mode ring --batch -o "$tmp/k0" >"$tmp/out" 2>"$tmp/err" </dev/null &
-job=$!
+begin "$mtui" attach -p "$pid" --mode ring --batch -o "$tmp/k0"
 wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
-kill -9 $(perfs_of "$pid")
-wait $job
+kill_perf_of "$pid"
+end_of_job 100
 check 'perf killed with its ring: exit 1' [ $? -eq 1 ]
 check 'no directory is printed' [ ! -s "$tmp/out" ]
 check 'what is lost is said' grep -q 'killed by signal 9.*ring' "$tmp/err"
 check 'no empty snapshot' [ -z "$(find "$tmp/k0" -name perf.data 2>/dev/null)" ]
-"$mtui" attach -p "$pid" --mode trigger --batch -o "$tmp/k1" >"$tmp/out" 2>"$tmp/err" </dev/null &
-job=$!
+begin "$mtui" attach -p "$pid" --mode trigger --batch -o "$tmp/k1"
 wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
-kill -9 $(perfs_of "$pid")
-wait $job
+kill_perf_of "$pid"
+end_of_job 100
 check 'perf killed: exit 1' [ $? -eq 1 ]
 check 'and said' grep -qi 'perf' "$tmp/err"
 check 'the target runs on' alive "$pid"
 
 # 2. kill -9 of mtui: perf goes too, the target runs on, no probe is left.
-"$mtui" attach -p "$pid" -t handle_request --hits 1000000 --batch -o "$tmp/k2" >"$tmp/out" 2>"$tmp/err" </dev/null &
-job=$!
+begin "$mtui" attach -p "$pid" -t handle_request --hits 1000000 --batch -o "$tmp/k2"
 wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
 kill -9 $job
-wait $job 2>/dev/null
+end_of_job 100 2>/dev/null
 check 'perf ends' wait_for 100 no_perf_of "$pid"
 check 'the target runs on' alive "$pid"
 check 'unstopped' threads_run "$pid"
@@ -48,11 +45,10 @@ check 'nothing of ours is open in the target' sh -c "! ls -l /proc/$pid/fd | gre
 
 # 3. kill -9 of the target, after a snapshot: its names are still there.
 start_target b
-"$mtui" attach -p "$target" -t handle_request --max-snapshots 1000 --hold-off 1h --batch -o "$tmp/k3" >"$tmp/out" 2>"$tmp/err" </dev/null &
-job=$!
+begin "$mtui" attach -p "$target" -t handle_request --max-snapshots 1000 --hold-off 1h --batch -o "$tmp/k3"
 wait_for 100 test -f "$tmp/k3/snap-1/perf.data" || bad 'no snapshot'
 kill -9 "$target"
-wait $job
+end_of_job 100
 check 'target killed: the snapshot counts' [ $? -eq 0 ]
 check 'the directory' [ "$(cat "$tmp/out")" = "$tmp/k3" ]
 "$mtui" export -f functions "$tmp/k3" --snapshot 1 >"$tmp/functions" 2>"$tmp/err" </dev/null || bad "export: exit $?"
@@ -66,16 +62,14 @@ pid=$target
 for signal in INT TERM; do
     for times in 2 10; do
         dir=$tmp/again-$signal-$times
-        setsid sh -c 'echo $$ >"$0"; exec "$@"' "$tmp/group" "$mtui" attach -p "$pid" --batch -o "$dir" \
-            >"$tmp/out" 2>"$tmp/err" </dev/null &
-        job=$!
+        begin setsid sh -c 'echo $$ >"$0"; exec "$@"' "$tmp/group" "$mtui" attach -p "$pid" --batch -o "$dir"
         wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
         group=$(cat "$tmp/group") n=0
         while [ $n -lt $times ] && kill -$signal "-$group" 2>/dev/null; do
             n=$((n + 1))
             read -r _ <"$tmp/tick"
         done
-        wait $job
+        end_of_job 100
         check "$signal $times times: exit 0" [ $? -eq 0 ]
         check 'the directory' [ "$(cat "$tmp/out")" = "$dir" ]
         "$mtui" export -f functions "$dir" >"$tmp/functions" 2>"$tmp/err" </dev/null || bad "export: exit $?"
@@ -92,16 +86,15 @@ no_stepper_of() { [ -z "$(pgrep -f "step-recorder --pid $1 ")" ]; }
 if ! "$mtui" doctor 2>/dev/null | grep -q '^single-step.*present'; then
     skip 'single-stepping does not work here'
 else
-    setsid sh -c 'echo $$ >"$0"; exec "$@"' "$tmp/group" "$mtui" attach -p "$pid" -r step -t handle_request \
-        --budget 1000000000 --batch -o "$tmp/step" >"$tmp/out" 2>"$tmp/err" </dev/null &
-    job=$!
+    begin setsid sh -c 'echo $$ >"$0"; exec "$@"' "$tmp/group" "$mtui" attach -p "$pid" -r step -t handle_request \
+        --budget 1000000000 --batch -o "$tmp/step"
     wait_for 100 grep -q handle_request "$tmp/step/hits.tsv" || wait_for 100 grep -q recording "$tmp/err"
     group=$(cat "$tmp/group") n=0
     while [ $n -lt 10 ] && kill -TERM "-$group" 2>/dev/null; do
         n=$((n + 1))
         read -r _ <"$tmp/tick"
     done
-    wait $job
+    end_of_job 100
     check 'step: the recorder has ended' wait_for 100 no_stepper_of "$pid"
     check 'step: the target runs on' alive "$pid"
     check 'step: unstopped' threads_run "$pid"

@@ -8,7 +8,7 @@ tool=$MTUI_BUILD/tests/step_victim
 start_clock
 
 start() { # SCENARIO; its stdin is fd 7
-    rm -f "$tmp/in"
+    rm -f "$tmp/in" "$tmp/victim.out" # what the one before has said
     mkfifo "$tmp/in"
     "$tool" "$1" <"$tmp/in" >"$tmp/victim.out" 2>"$tmp/victim.err" &
     victim=$!
@@ -101,7 +101,7 @@ if [ "$paranoid" -gt 2 ] || ! $as_user "$tmp/user/mtui" doctor 2>/dev/null | gre
     [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" != 0 ]; then
     skip 'a user without privileges (no hardware breakpoints, perf_event_paranoid above 2, or yama)'
 else
-    rm -f "$tmp/in"
+    rm -f "$tmp/in" "$tmp/victim.out"
     mkfifo "$tmp/in"
     $as_user "$tmp/user/step_victim" plain <"$tmp/in" >"$tmp/victim.out" 2>"$tmp/victim.err" &
     victim=$!
