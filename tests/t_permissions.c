@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -199,6 +201,33 @@ static void field_B10_breakpoints_are_tried_on_ourselves(void **state)
     free(caps);
 }
 
+static volatile sig_atomic_t ticks;
+
+static void tick(int sig)
+{
+    (void)sig;
+    ticks++;
+}
+
+/* A timer whose signal breaks off system calls, as the step recorder has one, changes nothing. */
+static void breakpoints_are_tried_between_signals(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    int rc = hwbreak_self_test(NULL, &err), other = rc;
+    struct sigaction act = {.sa_handler = tick}, before;
+    struct itimerval fast = {{0, 200}, {0, 200}}, none = {{0, 0}, {0, 0}};
+    sigaction(SIGALRM, &act, &before);
+    setitimer(ITIMER_REAL, &fast, NULL);
+    for (int i = 0; i < 200 && other == rc; i++)
+        other = hwbreak_self_test(NULL, &err);
+    setitimer(ITIMER_REAL, &none, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    if (other != rc)
+        fail_msg("%d, then %d: %s", rc, other, err.text);
+    assert_true(ticks > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +236,7 @@ int main(void)
         cmocka_unit_test(field_H4_capabilities_decide_not_the_user),
         cmocka_unit_test(field_H5_seccomp_is_named),
         cmocka_unit_test(field_B10_breakpoints_are_tried_on_ourselves),
+        cmocka_unit_test(breakpoints_are_tried_between_signals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,9 @@ int hwbreak_self_test(unsigned *slots, struct err *err)
     }
     int fork_errno = errno;
     (void)close(pipefd[1]);
-    ssize_t n = child < 0 ? -1 : read(pipefd[0], &v, sizeof v);
+    ssize_t n = -1;
+    while (child > 0 && (n = read(pipefd[0], &v, sizeof v)) < 0 && errno == EINTR)
+        ;
     (void)close(pipefd[0]);
     if (child < 0)
         return err_errno(err, fork_errno, "hardware breakpoint self-test");
