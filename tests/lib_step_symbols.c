@@ -20,8 +20,9 @@ struct name {
 
 struct file {
     const char *path;
-    bool stripped;
+    bool stripped, has_debug;
     VEC(struct name) names;
+    VEC(struct name) unwind; /* of a stripped one, by readelf: as mtui names what has no symbol */
 };
 
 struct step_symbols {
@@ -61,7 +62,29 @@ static void read_debug_names(struct file *f, const struct elf_file *elf)
     const uint8_t *id = elf_file_build_id(elf, &len);
     elf_build_id_hex(id, len, hex);
     snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", hex, len ? hex + 2 : "");
-    read_names(f, elf, "", path);
+    f->has_debug = read_names(f, elf, "", path) > 0;
+}
+
+/* A function for each entry of .eh_frame. */
+static void read_unwind(struct file *f, const struct elf_file *elf)
+{
+    char command[700], line[4096];
+    const char *slash = strrchr(f->path, '/');
+    snprintf(command, sizeof command, "readelf --debug-dump=frames '%s' 2>/dev/null", f->path);
+    FILE *p = popen(command, "r");
+    assert_non_null(p);
+    while (fgets(line, sizeof line, p)) {
+        struct name name = {0};
+        uint64_t vaddr, end;
+        const char *pc = strstr(line, " FDE ") ? strstr(line, " pc=") : NULL;
+        if (!pc || sscanf(pc, " pc=%" SCNx64 "..%" SCNx64, &vaddr, &end) != 2 ||
+            !elf_file_vaddr_to_offset(elf, vaddr, &name.offset))
+            continue;
+        name.size = end - vaddr;
+        name.text = xasprintf("%s+0x%" PRIx64, slash + 1, vaddr);
+        vec_push(&f->unwind, name);
+    }
+    pclose(p);
 }
 
 static void read_file(struct step_symbols *s, const char *path)
@@ -76,6 +99,8 @@ static void read_file(struct step_symbols *s, const char *path)
     f.stripped = read_names(&f, elf, "", path) == 0;
     read_names(&f, elf, "-D", path);
     read_debug_names(&f, elf);
+    if (f.stripped && !f.has_debug)
+        read_unwind(&f, elf);
     elf_file_free(elf);
     vec_push(&s->files, f);
 }
@@ -94,7 +119,10 @@ void step_symbols_free(struct step_symbols *s)
     for (size_t i = 0; i < s->files.len; i++) {
         for (size_t k = 0; k < s->files.data[i].names.len; k++)
             free(s->files.data[i].names.data[k].text);
+        for (size_t k = 0; k < s->files.data[i].unwind.len; k++)
+            free(s->files.data[i].unwind.data[k].text);
         vec_free(&s->files.data[i].names);
+        vec_free(&s->files.data[i].unwind);
     }
     vec_free(&s->files);
     free(s);
@@ -160,6 +188,10 @@ bool step_symbols_fit(const struct step_symbols *s, uint64_t ip, uint64_t clock,
     for (size_t i = 0; i < f->names.len; i++)
         if (same_name(f->names.data[i].text, name) && is_around(f, &f->names.data[i], offset))
             return true;
+    for (size_t i = 0; i < f->unwind.len; i++)
+        if (is_around(f, &f->unwind.data[i], offset) || f->unwind.data[i].offset == offset)
+            if (strcmp(f->unwind.data[i].text, name) == 0)
+                return true;
     size_t n = strlen(name);
     return strcmp(name, "[unknown]") == 0 || (n > 4 && strcmp(name + n - 4, "@plt") == 0);
 }

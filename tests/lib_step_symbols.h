@@ -14,7 +14,8 @@ bool step_symbols_start(const struct step_symbols *s, uint64_t ip, uint64_t cloc
 bool step_symbols_is(const struct step_symbols *s, uint64_t ip, uint64_t clock, const char *name);
 
 /* Whether name and module are right for a function called at ip: the mapped file, and a symbol that begins
- * there; where none does, one around it, FUNCTION@plt, or "[unknown]". */
+ * there; where none does, one around it, FUNCTION@plt, FILE+0xADDRESS of the unwind entry around it, or
+ * "[unknown]" where there is no such entry either. */
 bool step_symbols_fit(const struct step_symbols *s, uint64_t ip, uint64_t clock, const char *name,
                       const char *module);
 

@@ -33,6 +33,8 @@ static fn_id id(struct rig *r, char fn)
         return functions_intern(r->functions, "m", "_Unwind_Resume", "_Unwind_Resume", 0, FN_USER);
     if (fn == 'S')
         return functions_intern(r->functions, "m", "swapcontext", "swapcontext", 0, FN_USER);
+    if (fn == 'P')
+        return functions_intern(r->functions, "m", "part", "part", 0, FN_PART);
     if (fn == '?')
         return functions_intern(r->functions, "m", "[unknown]", "[unknown]", 0, FN_UNKNOWN);
     return functions_intern(r->functions, "m", name, name, 0, FN_USER);
@@ -448,6 +450,55 @@ static void unknown_code(void **state)
     expect(&r, "a 110-150 e / [unknown] 120-150 / b 130-140, [unknown] 140-150 t");
 }
 
+/* What lies apart from its function is a part of the one that jumps there, also for what is called from it. */
+static void parts(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);     /* 110 */
+    call(&r, 'a', 5, 'b'); /* 120 */
+    call(&r, 'b', 5, 'b'); /* 130: recursion: the part does not lead back to the outer one */
+    jump(&r, 'P', 0);      /* 140 */
+    call(&r, 'P', 9, 'd'); /* 150 */
+    ret(&r, 'P', 9);       /* 160 */
+    jump(&r, 'b', 40);     /* 170 */
+    call(&r, 'b', 50, 'd'); /* 180 */
+    ret(&r, 'b', 50);      /* 190 */
+    jump(&r, 'P', 30);     /* 200 */
+    ret(&r, 'b', 5);       /* 210: out of the part */
+    ret(&r, 'a', 5);       /* 220 */
+    expect(&r, "a 110-220 e / b 120-220 / b 130-210 / d 150-160, d 180-190");
+}
+
+/* A trace that begins in a part knows its function when that goes on. */
+static void begins_in_a_part(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'P', 7);     /* 110 */
+    call(&r, 'P', 9, 'd'); /* 120 */
+    ret(&r, 'P', 9);       /* 130 */
+    jump(&r, 'b', 40);     /* 140 */
+    ret(&r, 'a', 5);       /* 150 */
+    jump(&r, 'P', 0);      /* 160 */
+    expect(&r, "a 110-160 se / part 110-140 s, b 140-150 t / d 120-130");
+}
+
+/* A part that looks like a function leads back into the frame that jumped there, not into an outer one. */
+static void back_from_where_it_jumped(void **state)
+{
+    struct rig r = rig();
+    (void)state;
+    begin(&r, 'a', 0);     /* 110 */
+    call(&r, 'a', 5, 'b'); /* 120 */
+    call(&r, 'b', 5, 'b'); /* 130 */
+    jump(&r, 'c', 0);      /* 140 */
+    jump(&r, 'b', 40);     /* 150 */
+    ret(&r, 'b', 5);       /* 160 */
+    ret(&r, 'a', 5);       /* 170 */
+    expect(&r, "a 110-170 e / b 120-170 / b 130-140, c 140-150 t, b 150-160 t");
+}
+
 /* Of the kernel's side: an interrupt nests, iret goes back to where it came. */
 static void field_D6_interrupts(void **state)
 {
@@ -490,6 +541,8 @@ int main(void)
         cmocka_unit_test(fibres),           cmocka_unit_test(field_D8_inferred_starts),
         cmocka_unit_test(field_D2_nothing_is_invented_after_a_loss),
         cmocka_unit_test(field_D5_no_frame_crosses_a_border),
+        cmocka_unit_test(parts),            cmocka_unit_test(begins_in_a_part),
+        cmocka_unit_test(back_from_where_it_jumped),
         cmocka_unit_test(unknown_code),     cmocka_unit_test(field_D6_interrupts),
         cmocka_unit_test(call_sites),
         cmocka_unit_test(windows_of_one_function),

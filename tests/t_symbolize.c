@@ -174,11 +174,22 @@ static bool same_module(const char *perf, const char *ours)
     return strcmp(perf, ours) == 0;
 }
 
+/* Where perf knows nothing, mtui may know the unwind entry (t_symtab holds those against readelf). */
+static bool by_unwind_entry(const struct frame *f, const struct function *fn)
+{
+    const char *slash = strrchr(fn->module, '/');
+    char *name = xasprintf("%s+0x%llx", slash ? slash + 1 : fn->module, (unsigned long long)fn->addr);
+    bool same = strcmp(f->name, "[unknown]") == 0 && (fn->kind == FN_USER || fn->kind == FN_PART) &&
+                strcmp(fn->name, name) == 0;
+    free(name);
+    return same;
+}
+
 static void assert_frame(const struct stack *s, size_t i, const struct function *fn, uint64_t ip)
 {
     const struct frame *f = &s->frames.data[i];
     bool plt = fn->kind == FN_PLT;
-    bool same = same_module(f->module, fn->module) && (plt || strcmp(f->name, fn->name) == 0);
+    bool same = same_module(f->module, fn->module) && (plt || strcmp(f->name, fn->name) == 0 || by_unwind_entry(f, fn));
     if (!same)
         fail_msg("%s %d/%d %llu frame %zu at %llx: perf says %s (%s), mtui %s (%s)", s->comm, s->pid,
                  s->tid, s->time_ns, i, (unsigned long long)ip, f->name, f->module, fn->name, fn->module);

@@ -163,6 +163,28 @@ static void field_E2_E11_build_id_must_fit(void **state)
     close_scene(&s);
 }
 
+/* Without symbols, the unwind entry names a function by its file and where it begins. */
+static void stripped_file(void **state)
+{
+    (void)state;
+    char *path = xasprintf("%s/bare", dir), *name;
+    free(lib_run(NULL, NULL, "strip -o %s %s", path, program));
+    name = lib_run(NULL, NULL, "printf 'bare+0x%%x' 0x$(nm %s | awk '$3 == \"spin\" {print $1}')", program);
+    struct symbolizer_options options = {0};
+    struct scene s = make_scene(&options);
+    const struct function *fn = spin_in(&s, path, program_id, 20);
+    assert_string_equal(fn->name, name);
+    assert_string_equal(fn->module, path);
+    assert_int_equal(fn->kind, FN_USER);
+    assert_null(account(&s, path).reason);
+    const struct function *init = at(&s, 1, BASE + 0x1001, PERF_MODE_USER); /* .init has no entry */
+    assert_string_equal(init->name, "[unknown]");
+    assert_non_null(strstr(account(&s, path).reason, "named by address"));
+    close_scene(&s);
+    free(name);
+    free(path);
+}
+
 static void build_id_cache(void **state)
 {
     (void)state;
@@ -507,7 +529,8 @@ static void kernel_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(field_E2_E11_build_id_must_fit), cmocka_unit_test(build_id_cache),
+        cmocka_unit_test(field_E2_E11_build_id_must_fit), cmocka_unit_test(stripped_file),
+        cmocka_unit_test(build_id_cache),
         cmocka_unit_test(below_symfs),       cmocka_unit_test(deleted_file),
         cmocka_unit_test(kept_copy),         cmocka_unit_test(no_real_files),
         cmocka_unit_test(nothing_mapped),    cmocka_unit_test(field_C7_vdso),

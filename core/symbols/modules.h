@@ -95,7 +95,7 @@ struct module_addr {
     const char *name;/* demangled with arguments */
     const char *file;/* FILE:LINE only: the source path; else NULL */
     int line;        /* FILE:LINE only: the line that has code; else 0 */
-    uint8_t flags;   /* enum symbol_flag */
+    uint16_t flags;  /* enum symbol_flag */
 };
 
 struct module_addrs { /* strings and array are its own; sorted by module, vaddr; each address once */
@@ -109,6 +109,7 @@ void module_addrs_free(struct module_addrs *a);
  *   name          equal to a raw name, a demangled name, or a demangled name without its arguments
  *                 (with or without template arguments); also the copies that a compiler has made of it
  *                 (f.constprop.0: symbol_name_base)
+ *   file+0xADDR   a function without a symbol by the name it goes by (core/symbols/symtab.h)
  *   module:name   the same in modules whose file name (or path) is module; "libc:malloc" and
  *                 "libc.so:malloc" find libc.so.6
  *   /regex/       PCRE2, unanchored, over demangled names with arguments (PLT stubs and

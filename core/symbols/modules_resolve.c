@@ -224,6 +224,27 @@ static bool name_matches(const struct name_test *t, const struct symbol *s)
     return same;
 }
 
+/* "gzip+0x3500": of a stripped file, the function that begins there. */
+static int find_unnamed(struct search *s, struct err *err)
+{
+    const char *plus = strrchr(s->spec, '+');
+    int rc = 0;
+    if (!plus || modules_spec_kind(plus + 1) != MODULE_SPEC_ADDR)
+        return 0;
+    uint64_t vaddr = strtoull(plus + 1, NULL, 16);
+    for (size_t i = 0; rc == 0 && i < modules_count(s->m); i++) {
+        const struct symtab *t = wanted_module(s, i) ? modules_symtab(s->m, i, NULL) : NULL;
+        ssize_t k = t ? symtab_find(t, vaddr) : -1;
+        struct symbol sym;
+        if (k < 0)
+            continue;
+        symtab_get(t, (size_t)k, &sym);
+        if ((sym.flags & SYMBOL_UNNAMED) && !(sym.flags & SYMBOL_PART) && strcmp(sym.name, s->spec) == 0)
+            rc = add(s, i, sym.vaddr, &sym, NULL, 0, err);
+    }
+    return rc;
+}
+
 static int find_names(struct search *s, struct err *err)
 {
     size_t len = strlen(s->spec);
@@ -244,7 +265,7 @@ static int find_names(struct search *s, struct err *err)
         }
     }
     free(t.word);
-    return rc;
+    return rc == 0 && s->found.len == 0 ? find_unnamed(s, err) : rc;
 }
 
 static int find_regex(struct search *s, struct err *err)

@@ -28,7 +28,7 @@ struct symbol_item {
     const char *raw;  /* as in the symbol table */
     size_t module;    /* index in the modules */
     uint64_t vaddr, size;
-    uint8_t flags; /* enum symbol_flag */
+    uint16_t flags; /* enum symbol_flag */
 };
 
 struct symbol_progress {

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <gelf.h>
+#include <inttypes.h>
 #include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,9 @@
 
 #include "core/base/alloc.h"
 #include "core/symbols/debug_file.h"
+#include "core/symbols/eh_frame.h"
 #include "core/symbols/plt.h"
+#include "core/symbols/symbol_filter.h"
 #include "core/symbols/symbol_name.h"
 #include "core/base/vec.h"
 
@@ -17,6 +20,7 @@
 #define STRINGS_MAX ((size_t)2 << 30)
 #define NAME_MAX_LEN 32768
 #define SYMBOLS_MAX 64000000u
+#define BASE_MAX 64 /* bytes of a file's name in the names of its functions */
 #define ENCLOSING_MAX 64 /* steps outwards; code nests two or three deep */
 
 struct entry { /* 24 bytes */
@@ -25,8 +29,9 @@ struct entry { /* 24 bytes */
     uint32_t name;      /* offset in its string table */
     uint32_t enclosing; /* nearest earlier preferred symbol that reaches beyond vaddr, or NONE; while
                            loading, its place in the file */
+    uint16_t flags;
     uint8_t strings;    /* which table */
-    uint8_t flags, source;
+    uint8_t source;
 };
 
 enum { STRINGS_SYMTAB, STRINGS_DYNSYM, STRINGS_DEBUG, STRINGS_DEBUGDATA, STRINGS_OURS, STRINGS_COUNT };
@@ -40,9 +45,10 @@ struct symtab {
     VEC(struct entry) all;      /* by vaddr; of one vaddr the preferred first */
     uint32_t *preferred;        /* indices into all */
     size_t n_preferred;
+    VEC(struct entry) unnamed;  /* by vaddr; where no symbol reaches, of files without a full table */
     struct strings strings[STRINGS_COUNT];
     size_t ours_cap;
-    size_t source_count[SYMBOL_FROM_PLT + 1];
+    size_t source_count[SYMBOL_FROM_UNWIND + 1];
     char *debug_path, *note;
 };
 
@@ -52,69 +58,6 @@ static const char *entry_name(const struct symtab *t, const struct entry *e)
 }
 
 /* ---- Reading a symbol table section ---- */
-
-struct section_facts {
-    uint8_t *is_text; /* by section index: untyped labels there count as code */
-    size_t n;
-};
-
-/* perf's rule (elf_sec__filter): the section's name contains "text". */
-static void section_facts_read(struct section_facts *s, Elf *elf)
-{
-    size_t names;
-    s->n = 0;
-    s->is_text = NULL;
-    if (elf_getshdrnum(elf, &s->n) != 0 || elf_getshdrstrndx(elf, &names) != 0 || s->n == 0) {
-        s->n = 0;
-        return;
-    }
-    s->is_text = calloc(s->n, 1);
-    if (!s->is_text) {
-        s->n = 0;
-        return;
-    }
-    Elf_Scn *scn = NULL;
-    while ((scn = elf_nextscn(elf, scn))) {
-        GElf_Shdr sh;
-        size_t i = elf_ndxscn(scn);
-        if (i >= s->n || !gelf_getshdr(scn, &sh))
-            continue;
-        const char *name = elf_strptr(elf, names, sh.sh_name);
-        s->is_text[i] = name && strstr(name, "text") != NULL;
-    }
-}
-
-static int symbol_flags(const GElf_Sym *sym, const struct section_facts *sections)
-{
-    if (sym->st_name == 0 || sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS)
-        return -1;
-    int flags = 0;
-    switch (GELF_ST_TYPE(sym->st_info)) {
-    case STT_FUNC:
-        break;
-    case STT_GNU_IFUNC:
-        flags |= SYMBOL_IFUNC;
-        break;
-    case STT_NOTYPE: {
-        int v = GELF_ST_VISIBILITY(sym->st_other);
-        if (v == STV_HIDDEN || v == STV_INTERNAL || sym->st_shndx >= sections->n ||
-            !sections->is_text[sym->st_shndx])
-            return -1;
-        flags |= SYMBOL_LABEL;
-        break;
-    }
-    default:
-        return -1;
-    }
-    switch (GELF_ST_BIND(sym->st_info)) {
-    case STB_LOCAL:
-        return flags | SYMBOL_LOCAL;
-    case STB_WEAK:
-        return flags | SYMBOL_WEAK;
-    default:
-        return flags;
-    }
-}
 
 static bool strings_read(const struct elf_file *f, Elf *elf, size_t section, struct strings *s)
 {
@@ -147,8 +90,8 @@ static int load_section(struct load *l, const struct elf_file *f, Elf_Scn *scn, 
     Elf_Data *data = elf_getdata(scn, NULL);
     if (strings->data || !data || sh->sh_entsize == 0 || !strings_read(f, elf, sh->sh_link, strings))
         return 0;
-    struct section_facts sections;
-    section_facts_read(&sections, elf);
+    struct symbol_filter filter;
+    symbol_filter_read(&filter, elf);
     /* Names share the table, so their lengths add up to little more than its size, unless made up. */
     uint64_t budget = (uint64_t)strings->len * 8 + (1 << 20);
     uint64_t n = sh->sh_size / sh->sh_entsize;
@@ -157,7 +100,7 @@ static int load_section(struct load *l, const struct elf_file *f, Elf_Scn *scn, 
         GElf_Sym sym;
         if (!gelf_getsym(data, (int)i, &sym))
             break;
-        int flags = symbol_flags(&sym, &sections);
+        int flags = symbol_filter_flags(&filter, &sym);
         if (flags < 0 || sym.st_name >= strings->len || !elf_file_is_code(l->code, sym.st_value))
             continue;
         size_t len = strnlen(strings->data + sym.st_name, NAME_MAX_LEN);
@@ -171,7 +114,7 @@ static int load_section(struct load *l, const struct elf_file *f, Elf_Scn *scn, 
                           .name = sym.st_name,
                           .enclosing = (uint32_t)t->all.len,
                           .strings = (uint8_t)table,
-                          .flags = (uint8_t)flags,
+                          .flags = (uint16_t)flags,
                           .source = (uint8_t)source};
         if (e.vaddr > UINT64_MAX - e.size)
             continue;
@@ -181,7 +124,7 @@ static int load_section(struct load *l, const struct elf_file *f, Elf_Scn *scn, 
         }
         t->source_count[source]++;
     }
-    free(sections.is_text);
+    free(filter.is_text);
     return rc;
 }
 
@@ -260,7 +203,7 @@ static void mark_aliases(struct symtab *t)
             *best = *first;
             *first = preferred;
             best->flags |= SYMBOL_ALIAS;
-            first->flags &= (uint8_t)~SYMBOL_ALIAS;
+            first->flags &= (uint16_t)~SYMBOL_ALIAS;
         }
     }
 }
@@ -390,6 +333,65 @@ static void take_stub(void *arg, const struct plt_stub *stub)
         t->source_count[SYMBOL_FROM_PLT]++;
 }
 
+/* ---- Functions without a symbol ---- */
+
+/* Among the preferred, the first that starts after vaddr. */
+static size_t first_after(const struct symtab *t, uint64_t vaddr)
+{
+    size_t lo = 0, hi = t->n_preferred;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->all.data[t->preferred[mid]].vaddr <= vaddr)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* What no symbol covers of a function. */
+static void take_unnamed(struct symtab *t, const struct eh_function *f, const char *base)
+{
+    struct entry e = {.vaddr = f->vaddr, .size = f->size, .enclosing = NONE, .strings = STRINGS_OURS,
+                      .flags = SYMBOL_UNNAMED, .source = SYMBOL_FROM_UNWIND};
+    if (symtab_find(t, f->vaddr) >= 0)
+        return;
+    if (f->is_part)
+        e.flags |= SYMBOL_PART;
+    size_t next = first_after(t, f->vaddr);
+    uint64_t end = next < t->n_preferred ? t->all.data[t->preferred[next]].vaddr : UINT64_MAX;
+    if (end - e.vaddr < e.size)
+        e.size = (uint32_t)(end - e.vaddr);
+    char address[24];
+    snprintf(address, sizeof address, "+0x%" PRIx64, e.vaddr);
+    e.name = own_string(t, base, address);
+    if (e.name != NONE && vec_try_push(&t->unnamed, e))
+        t->source_count[SYMBOL_FROM_UNWIND]++;
+}
+
+static int load_unnamed(struct load *l, const struct debug_search *search)
+{
+    struct symtab *t = l->t;
+    const char *path = search && search->path ? search->path : elf_file_name(l->code);
+    const char *slash = strrchr(path, '/');
+    char *base = xstrndup(slash ? slash + 1 : path, BASE_MAX);
+    struct eh_function *list;
+    size_t n;
+    int rc = eh_frame_functions(l->code, &list, &n, l->err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        take_unnamed(t, &list[i], base);
+    free(base);
+    if (rc < 0)
+        return rc;
+    free(list);
+    char *tried = t->note;
+    t->note = xasprintf("stripped, only %zu exported functions, %zu more known by their unwind entries and "
+                        "named by address; %s",
+                        t->source_count[SYMBOL_FROM_DYNSYM], t->unnamed.len, tried);
+    free(tried);
+    return 0;
+}
+
 /* ---- Loading ---- */
 
 static int load_separate(struct load *l, const struct debug_search *search)
@@ -409,8 +411,7 @@ static int load_separate(struct load *l, const struct debug_search *search)
         elf_file_free(d);
     }
     if (t->source_count[SYMBOL_FROM_DEBUG] + t->source_count[SYMBOL_FROM_DEBUGDATA] == 0) {
-        t->note = xasprintf("stripped, only %zu exported functions; %s; %s",
-                            t->source_count[SYMBOL_FROM_DYNSYM], tried,
+        t->note = xasprintf("%s; %s", tried,
                             data_err.code == MTUI_E_NOENT ? "no .gnu_debugdata" : data_err.text);
     }
     free(tried);
@@ -427,7 +428,7 @@ static int load_all(struct load *l, const struct debug_search *search)
         if (search)
             rc = load_separate(l, search);
         else
-            t->note = xstrdup("stripped");
+            t->note = xstrdup("no debug file was looked for");
     }
     if (rc < 0)
         return rc;
@@ -439,7 +440,8 @@ static int load_all(struct load *l, const struct debug_search *search)
     drop_doubles(t);
     mark_aliases(t);
     mend_sizes(t, l->code);
-    return index_preferred(t, l->err);
+    rc = index_preferred(t, l->err);
+    return rc == 0 && t->note ? load_unnamed(l, search) : rc;
 }
 
 int symtab_load(const struct elf_file *f, const struct debug_search *search, struct symtab **out,
@@ -461,6 +463,7 @@ void symtab_free(struct symtab *t)
     if (!t)
         return;
     vec_free(&t->all);
+    vec_free(&t->unnamed);
     free(t->preferred);
     for (int i = 0; i < STRINGS_COUNT; i++)
         free(t->strings[i].data);
@@ -482,27 +485,34 @@ static void entry_symbol(const struct symtab *t, const struct entry *e, struct s
 
 size_t symtab_count(const struct symtab *t)
 {
-    return t->n_preferred;
+    return t->n_preferred + t->unnamed.len;
 }
 
 void symtab_get(const struct symtab *t, size_t i, struct symbol *out)
 {
-    entry_symbol(t, &t->all.data[t->preferred[i]], out);
+    entry_symbol(t, i < t->n_preferred ? &t->all.data[t->preferred[i]] : &t->unnamed.data[i - t->n_preferred],
+                 out);
+}
+
+static int entry_cover_order(const void *key, const void *entry)
+{
+    const uint64_t *vaddr = key;
+    const struct entry *e = entry;
+    return *vaddr < e->vaddr ? -1 : *vaddr - e->vaddr >= e->size;
+}
+
+static ssize_t find_unnamed(const struct symtab *t, uint64_t vaddr)
+{
+    const struct entry *e = t->unnamed.len ? bsearch(&vaddr, t->unnamed.data, t->unnamed.len,
+                                                     sizeof *e, entry_cover_order)
+                                           : NULL;
+    return e ? (ssize_t)(t->n_preferred + (size_t)(e - t->unnamed.data)) : -1;
 }
 
 ssize_t symtab_find(const struct symtab *t, uint64_t vaddr)
 {
-    size_t lo = 0, hi = t->n_preferred; /* the first preferred symbol that starts after vaddr */
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (t->all.data[t->preferred[mid]].vaddr <= vaddr)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    if (lo == 0)
-        return -1;
-    uint32_t i = t->preferred[lo - 1];
+    size_t lo = first_after(t, vaddr);
+    uint32_t i = lo ? t->preferred[lo - 1] : NONE;
     for (int step = 0; i != NONE && step < ENCLOSING_MAX; step++) {
         const struct entry *e = &t->all.data[i];
         if (vaddr - e->vaddr < e->size) {
@@ -519,7 +529,7 @@ ssize_t symtab_find(const struct symtab *t, uint64_t vaddr)
         }
         i = e->enclosing;
     }
-    return -1;
+    return find_unnamed(t, vaddr);
 }
 
 size_t symtab_all_count(const struct symtab *t)
@@ -551,7 +561,8 @@ size_t symtab_source_count(const struct symtab *t, enum symbol_source source)
 
 size_t symtab_memory(const struct symtab *t)
 {
-    size_t bytes = sizeof *t + t->all.cap * sizeof *t->all.data + t->n_preferred * sizeof *t->preferred;
+    size_t bytes = sizeof *t + t->all.cap * sizeof *t->all.data + t->n_preferred * sizeof *t->preferred +
+                   t->unnamed.cap * sizeof *t->unnamed.data;
     for (int i = 0; i < STRINGS_COUNT; i++)
         bytes += t->strings[i].len;
     return bytes;

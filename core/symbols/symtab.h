@@ -11,6 +11,11 @@
  *   - a symbol without a size reaches to the next one, the last to the end of its segment.
  * Every alias stays findable by name (symtab_find_name).
  *
+ * Of a stripped file (neither .symtab nor a debug file nor .gnu_debugdata has names), code that no symbol
+ * covers is divided into functions by its unwind entries (core/symbols/eh_frame.h), named by the file's name
+ * and their address in it: "gzip+0x3500". They are found by address, and are not among the symbols that are
+ * listed and searched by name.
+ *
  * Memory: 24 bytes a symbol plus the string tables as they are in the file. Immutable once loaded:
  * any thread may read it, and it does not need the elf_file any more. */
 #ifndef MTUI_CORE_SYMTAB_H
@@ -31,29 +36,33 @@ enum symbol_flag {
     SYMBOL_LABEL = 1 << 3,   /* STT_NOTYPE, hand-written assembly */
     SYMBOL_PLT = 1 << 4,     /* a stub: name is "f@plt" */
     SYMBOL_NO_SIZE = 1 << 5, /* size is a guess: up to the next symbol */
-    SYMBOL_ALIAS = 1 << 6    /* another symbol at this address was preferred */
+    SYMBOL_ALIAS = 1 << 6,   /* another symbol at this address was preferred */
+    SYMBOL_UNNAMED = 1 << 7, /* no symbol: the name is the file's and the address */
+    SYMBOL_PART = 1 << 8     /* SYMBOL_UNNAMED, and no function by itself: its f.cold */
 };
 
 enum symbol_source { SYMBOL_FROM_SYMTAB, SYMBOL_FROM_DYNSYM, SYMBOL_FROM_DEBUG, SYMBOL_FROM_DEBUGDATA,
-                     SYMBOL_FROM_PLT };
+                     SYMBOL_FROM_PLT, SYMBOL_FROM_UNWIND };
 
 struct symbol {
     const char *name; /* raw (mangled) bytes; lives as long as the symtab */
     uint64_t vaddr, size;
-    uint8_t flags;  /* enum symbol_flag */
+    uint16_t flags; /* enum symbol_flag */
     uint8_t source; /* enum symbol_source */
 };
 
 struct symtab;
 struct debug_search;
 
-/* search says where separate debug files may lie (core/symbols/debug_file.h); NULL: none is looked for.
+/* search says where separate debug files may lie (core/symbols/debug_file.h); NULL: none is looked for. Its
+ * path, else that of f, is the one whose last part names functions without a symbol.
  * A file without any symbol gives an empty table and 0. */
 int symtab_load(const struct elf_file *f, const struct debug_search *search, struct symtab **out,
                 struct err *err);
 void symtab_free(struct symtab *t);
 
-/* Preferred symbols only, ascending by vaddr; i < symtab_count. */
+/* Preferred symbols only, ascending by vaddr, and behind them the functions without a symbol, ascending
+ * too; i < symtab_count. */
 size_t symtab_count(const struct symtab *t);
 void symtab_get(const struct symtab *t, size_t i, struct symbol *out);
 
@@ -61,7 +70,8 @@ void symtab_get(const struct symtab *t, size_t i, struct symbol *out);
  * index or −1. O(log n). */
 ssize_t symtab_find(const struct symtab *t, uint64_t vaddr);
 
-/* Every symbol, aliases included, in ascending order of address (i < symtab_all_count). */
+/* Every symbol, aliases included, in ascending order of address (i < symtab_all_count); functions without
+ * one are not among them. */
 size_t symtab_all_count(const struct symtab *t);
 void symtab_all_get(const struct symtab *t, size_t i, struct symbol *out);
 
@@ -75,8 +85,9 @@ size_t symtab_source_count(const struct symtab *t, enum symbol_source source);
 size_t symtab_memory(const struct symtab *t);
 /* The separate debug file that was used, or NULL. */
 const char *symtab_debug_path(const struct symtab *t);
-/* What is known about missing symbols: "stripped; tried …", or NULL when .symtab or a debug file was
- * there. Names every path tried. */
+/* What is known about missing symbols: "stripped, only 3 exported functions, 120 more known by their unwind
+ * entries and named by address; tried …", or NULL when .symtab or a debug file was there. Names every path
+ * tried. */
 const char *symtab_note(const struct symtab *t);
 
 #endif

@@ -2,6 +2,7 @@
  *
  *   SYMBOL            a function, demangled or raw: do_work, ns::Server::handle, malloc
  *   module:SYMBOL     the same in one file only: libc.so.6:malloc, /opt/app/bin/srv:main
+ *   FILE+0xADDR       a function of a stripped file, by the name that it has in a timeline: gzip+0x3500
  *   SYMBOL@return     each return of the function (with module: too)
  *   FILE:LINE         the code of a source line: server.c:120
  *   0xADDR            an address in the running process; module:0xADDR: one as nm prints it

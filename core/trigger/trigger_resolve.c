@@ -50,7 +50,7 @@ static char *label_of(const struct module *mod, const struct module_addr *a)
 {
     if (a->file)
         return xasprintf("%s:%d", a->file, a->line);
-    if (a->name)
+    if (a->name && !(a->flags & SYMBOL_UNNAMED))
         return xasprintf("%s!%s", mod->name, a->name);
     return xasprintf("%s+0x%" PRIx64, mod->name, a->vaddr);
 }

@@ -83,6 +83,7 @@ static const char *category(const struct span *s, const struct function *f)
     case FN_PSEUDO:
         return "pseudo";
     case FN_USER:
+    case FN_PART:
         break;
     }
     return "user";

@@ -216,6 +216,7 @@ static struct found find_in_file(struct symbolizer *s, const struct addrspace_ma
     if (f->fns[i] == FN_NONE) {
         const char *module = s->accounts.data[f->account].a.module;
         enum fn_kind kind = sym.flags & SYMBOL_PLT                ? FN_PLT
+                            : sym.flags & SYMBOL_PART             ? FN_PART
                             : strcmp(module, "[vdso]") == 0 ? FN_VDSO
                                                                   : FN_USER;
         f->fns[i] = make_function(s, module, sym.name, sym.vaddr, kind);

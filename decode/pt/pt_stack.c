@@ -81,7 +81,7 @@ static unsigned site_of(const struct pt_stack *s, const struct frame *f)
 void pt_stack_push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
                  unsigned flags)
 {
-    struct frame f = {.ret = ret, .fn = fn, .kind = (uint8_t)kind};
+    struct frame f = {.ret = ret, .fn = fn, .was = FN_NONE, .kind = (uint8_t)kind};
     if (!vec_try_push(&s->open, f)) {
         s->no_memory = true;
         return;
@@ -106,6 +106,7 @@ void pt_stack_replace_top(struct pt_stack *s, uint64_t time, fn_id fn, unsigned 
         return;
     }
     leave(s, time, 0);
+    t->was = t->fn;
     t->fn = fn;
     if (t->kind == FRAME_INNER)
         t->kind = FRAME_CALL;
@@ -180,6 +181,12 @@ static bool known(const struct pt_stack *s, fn_id fn)
     return functions_get(s->functions, fn)->kind != FN_UNKNOWN;
 }
 
+/* A part of some function, which goes on there. */
+static bool is_part(const struct pt_stack *s, fn_id fn)
+{
+    return functions_get(s->functions, fn)->kind == FN_PART;
+}
+
 /* Its caller never runs again: the exception goes on to a frame further out (Itanium C++ ABI, exception
  * handling, 1.6.3). */
 static bool is_unwind_resume(const struct pt_stack *s, fn_id fn)
@@ -221,7 +228,7 @@ void pt_stack_wrap(struct pt_stack *s, uint64_t time, fn_id fn)
         pt_stack_push(s, time, FRAME_ROOT, fn, 0, SPAN_INFERRED_START);
         return;
     }
-    struct frame f = {.fn = fn, .kind = FRAME_ROOT};
+    struct frame f = {.fn = fn, .was = FN_NONE, .kind = FRAME_ROOT};
     if (!vec_try_push(&s->open, f) ||
         trace_builder_wrap(s->b, s->thread, time, fn) < 0)
         s->no_memory = true;
@@ -285,7 +292,7 @@ static bool switches_stacks(struct pt_stack *s, fn_id fn)
 static void go_on_in(struct pt_stack *s, const struct flow_event *e)
 {
     const struct frame *t = pt_stack_top(s);
-    if (t && t->fn != e->fn && known(s, t->fn) && known(s, e->fn))
+    if (t && t->fn != e->fn && known(s, t->fn) && known(s, e->fn) && !is_part(s, e->fn))
         pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
 }
 
@@ -320,7 +327,13 @@ static void on_jump(struct pt_stack *s, const struct flow_event *e)
 {
     const struct frame *t = pt_stack_top(s);
     if (!e->at_start && t && t->fn == e->fn && known(s, e->fn))
-        return; /* back into the code that is running: an aborted transaction */
+        return; /* back into the code that is running: an aborted transaction, or out of a part of it */
+    if (t && is_part(s, e->fn))
+        return;
+    if (!e->at_start && t && t->was == e->fn && known(s, e->fn)) {
+        pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL); /* what it jumped into is a part of it */
+        return;
+    }
     if (!e->at_start && s->open.len) {
         size_t below = pt_stack_find_open(s, e->fn, s->open.len - 1);
         if (below != SIZE_MAX) {

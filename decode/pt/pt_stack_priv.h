@@ -20,6 +20,7 @@ enum frame_kind {
 struct frame {
     uint64_t ret;
     fn_id fn;
+    fn_id was; /* the function that jumped into fn; FN_NONE: it was called */
     uint8_t kind;
 };
 

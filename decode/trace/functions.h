@@ -17,6 +17,7 @@ enum fn_kind {
     FN_KERNEL,
     FN_VDSO,
     FN_PLT,
+    FN_PART,    /* lies apart from its function, and whose it is is not known: f.cold of a stripped file */
     FN_UNKNOWN, /* code whose function is not known: name is "[unknown]" or "[module]" */
     FN_PSEUDO   /* no code at all: "[off cpu]", "[lost]" */
 };

@@ -52,6 +52,7 @@ static uint16_t role_of(const struct timeline *tl, const struct function *f)
         return ROLE_OFF_CPU;
     case FN_USER:
     case FN_PLT:
+    case FN_PART:
         break;
     }
     if (tl->color == TL_BY_KERNEL)
