@@ -13,6 +13,7 @@
 
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
+#include "tui/analysis/function_pane.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/model.h"
 #include "tui/trace/source_finder.h"
@@ -359,6 +360,34 @@ static void source_lines(void **state)
     assert_int_equal(a_function_with_a_line(2), 6);
 }
 
+/* With too few rows the first one has all that are shorter than the second. */
+static void histogram_folds_the_shortest(void **state)
+{
+    (void)state;
+    const struct glyphs *g = glyphs_of(GLYPHS_ASCII);
+    struct function_stats f = {.calls = 16};
+    f.histogram[3] = 4;
+    f.histogram[4] = 2;
+    f.histogram[6] = 10;
+    struct surface *s = surface_new(8, 60);
+    function_pane_histogram(s, (struct rect){0, 0, 3, 60}, &f, 9, false, g);
+    assert_true(golden_find(s, "<64 ns"));
+    assert_true(golden_find(s, "  6"));
+    assert_false(golden_find(s, " 8 ns"));
+    assert_int_equal(surface_at(s, 1, 0)->cp, '>'); /* 9 ns is one of these */
+    assert_true(golden_find(s, "   64 ns"));
+    assert_true(golden_find(s, "  10"));
+    surface_clear(s);
+    function_pane_histogram(s, (struct rect){0, 0, 2, 60}, &f, UINT64_MAX, false, g);
+    assert_true(golden_find(s, "<128 ns"));
+    assert_true(golden_find(s, "  16"));
+    surface_clear(s);
+    function_pane_histogram(s, (struct rect){0, 0, 5, 60}, &f, UINT64_MAX, false, g);
+    assert_false(golden_find(s, "<"));
+    assert_true(golden_find(s, " 8 ns"));
+    surface_free(s);
+}
+
 int main(void)
 {
     setlocale(LC_ALL, "C.UTF-8");
@@ -368,6 +397,7 @@ int main(void)
         cmocka_unit_test(field_F14_functions_lead_to_calls),
         cmocka_unit_test(functions_of_a_range),  cmocka_unit_test(events_follow),
         cmocka_unit_test(events_ends_and_filters), cmocka_unit_test(source_lines),
+        cmocka_unit_test(histogram_folds_the_shortest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,23 +170,31 @@ void function_pane_histogram(struct surface *s, struct rect r, const struct func
 {
     int at = at_ns == UINT64_MAX ? -1 : at_ns ? 63 - __builtin_clzll(at_ns) : 0;
     int first, last, row = 1;
-    char d[FMT_MAX], n[FMT_MAX];
-    uint64_t most = used_buckets(f, &first, &last);
+    char d[FMT_MAX], n[FMT_MAX], label[FMT_MAX + 1];
+    uint64_t most = used_buckets(f, &first, &last), shorter = 0;
     surface_text(s, r.row, r.col, r.cols, "Duration (log2)", SIZE_MAX, (struct style){.ink = ROLE_HEADER});
-    /* Too many buckets for the rows: the longest durations are what people look for. */
-    for (int i = last - first + 1 > r.rows - 1 ? last - (r.rows - 2) : first; i <= last; i++, row++) {
-        uint64_t from = i == 0 ? 0 : UINT64_C(1) << i;
+    /* Too many buckets for the rows: the longest durations are what people look for; the first row has all
+     * that are shorter. */
+    const int fold = last - first + 1 > r.rows - 1 ? last - (r.rows - 2) : first - 1;
+    for (int i = first; i <= fold; i++)
+        shorter += f->histogram[i];
+    most = shorter > most ? shorter : most;
+    for (int i = fold < first ? first : fold; i <= last && row < r.rows; i++, row++) {
+        const bool folded = i == fold, here = folded ? at >= first && at <= fold : i == at;
+        const uint64_t calls = folded ? shorter : f->histogram[i];
+        const int edge = folded ? i + 1 : i; /* folded: what they are shorter than */
+        const uint64_t ns = edge == 0 ? 0 : edge < STATS_BUCKETS ? UINT64_C(1) << edge : UINT64_MAX;
         int bar = r.cols - 26 > 4 ? r.cols - 26 : 4;
-        int len = (int)((double)f->histogram[i] * bar / (double)most + 0.999);
-        surface_printf(s, r.row + row, r.col + 1, 11, (struct style){0}, "%9s",
-                       instructions ? fmt_count_short(d, from) : fmt_duration(d, from));
-        if (i == at)
+        int len = (int)((double)calls * bar / (double)most + 0.999);
+        snprintf(label, sizeof label, "%s%s", folded ? "<" : "",
+                 instructions ? fmt_count_short(d, ns) : fmt_duration(d, ns));
+        surface_printf(s, r.row + row, r.col + 1, 11, (struct style){0}, "%9s", label);
+        if (here)
             surface_put(s, r.row + row, r.col, glyph(g, GLYPH_POINTER), (struct style){.ink = ROLE_SELECT});
-        for (int c = 0; c < (f->histogram[i] ? len : 0); c++)
+        for (int c = 0; c < (calls ? len : 0); c++)
             surface_put(s, r.row + row, r.col + 12 + c, glyph(g, GLYPH_PROGRESS),
-                        (struct style){.ink = i == at ? ROLE_RANGE : ROLE_MINIMAP});
-        surface_printf(s, r.row + row, r.col + r.cols - 12, 11, (struct style){0}, "%11s",
-                       fmt_count(n, f->histogram[i]));
+                        (struct style){.ink = here ? ROLE_RANGE : ROLE_MINIMAP});
+        surface_printf(s, r.row + row, r.col + r.cols - 12, 11, (struct style){0}, "%11s", fmt_count(n, calls));
     }
 }
 
