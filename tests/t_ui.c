@@ -274,6 +274,12 @@ static void command_line(void **state)
     assert_int_equal(command(f, "bind processes X set theme mono", &e), 0);
     press(f, "X");
     assert_string_equal(settings_text(f->settings, SET_THEME), "mono");
+    assert_string_equal(f->m->say, "");
+    /* One that hides a key of everywhere tells so, and what brings that back. */
+    assert_int_equal(command(f, "bind processes 5 set theme mono", &e), 0);
+    assert_string_equal(f->m->say,
+                        "5 no longer means 'go to Functions' in Processes; :unbind processes 5 undoes it");
+    assert_int_equal(command(f, "unbind processes 5", &e), 0);
     /* A binding that runs itself ends. */
     assert_int_equal(command(f, "bind processes X key X", &e), 0);
     press(f, "X");

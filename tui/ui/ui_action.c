@@ -269,6 +269,24 @@ static int add_trigger(struct ui *ui, const struct conf_words *w, struct err *er
     return rc;
 }
 
+/* A key that is bound on one screen no longer does there what it does everywhere: that is said. */
+static int bind(struct ui *ui, const struct conf_words *w, struct err *err)
+{
+    const struct binding *hidden = NULL;
+    struct key key;
+    enum context ctx = w->n > 2 ? context_find(w->word[1]) : CTX_COUNT;
+    if (ctx != CTX_COUNT && ctx != CTX_GLOBAL && key_parse(w->word[2], &key, NULL) == 0)
+        hidden = keymap_find(ui->km, &ctx, 1, false, key);
+    if (hidden && hidden->ctx != CTX_GLOBAL)
+        hidden = NULL;
+    enum action act = hidden ? hidden->act : ACT_NONE;
+    int rc = change_settings(ui, w, err);
+    if (rc == 0 && hidden)
+        model_warn(ui->m, "%s no longer means '%s' in %s; :unbind %s %s undoes it", w->word[2],
+                   action_info(act)->help, context_title(ctx), w->word[1], w->word[2]);
+    return rc;
+}
+
 static int own_command(struct ui *ui, enum action act, const struct conf_words *w, struct err *err)
 {
     int rc;
@@ -277,8 +295,9 @@ static int own_command(struct ui *ui, enum action act, const struct conf_words *
         if (w->n <= 2 && show_setting(ui, w))
             return 0;
         return change_settings(ui, w, err);
-    case ACT_THEME:
     case ACT_BIND:
+        return bind(ui, w, err);
+    case ACT_THEME:
     case ACT_UNBIND:
         return change_settings(ui, w, err);
     case ACT_KEY:
