@@ -155,6 +155,8 @@ static void field_F14_names_and_patterns(void **state)
             assert_int_equal(search_functions(s), cases[i].functions);
         else
             assert_non_null(strstr(err.text, cases[i].pattern));
+        if (strcmp(cases[i].pattern, "f(") == 0)
+            assert_non_null(strstr(err.text, "at character 2: missing closing parenthesis"));
         search_free(s);
     }
     flame_source_free(src);

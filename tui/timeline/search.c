@@ -103,8 +103,12 @@ int search_by_name(struct search **out, const struct trace *t, struct flame_sour
     }
     if (s->in_set == 0) {
         search_free(s);
-        return rc ? err_set(err, MTUI_E_NOENT, "no function has \"%s\" in its name", pattern)
-                  : err_set(err, MTUI_E_NOENT, "no function matches \"%s\"", pattern);
+        if (rc == 0)
+            return err_set(err, MTUI_E_NOENT, "no function matches \"%s\"", pattern);
+        err_prefix(err, "no function has \"%.200s\" in its name, and it is no pattern", pattern);
+        if (err)
+            err->code = MTUI_E_NOENT;
+        return MTUI_E_NOENT;
     }
     *out = s;
     return 0;

@@ -4,6 +4,7 @@
 
 #include "core/base/fmt.h"
 #include "core/base/loop.h"
+#include "core/base/regex.h"
 #include "tui/timeline/timeline.h"
 
 #define JOB_SPANS 400000   /* about a millisecond or two of work */
@@ -208,8 +209,12 @@ void tl_search(struct timeline *tl, const char *pattern)
     const struct span *here = selection_span(tl->src, &tl->sel);
     if (here && search_has(s, here->fn))
         return;
-    find(tl, search_find_first(s, tl->cursor_ns, SEARCH_ANY_THREAD), true, "%s has no calls in this trace",
-         search_text(s));
+    /* Something like "[" is in a name that has no calls, and was perhaps meant as the start of a pattern. */
+    struct regex *re = NULL;
+    bool no_pattern = regex_compile(pattern, true, &re, &err) == MTUI_E_INVAL;
+    regex_free(re);
+    find(tl, search_find_first(s, tl->cursor_ns, SEARCH_ANY_THREAD), true, "%.80s has no calls in this trace%s%.150s",
+         search_text(s), no_pattern ? ", and is no pattern: " : "", no_pattern ? err.text : "");
 }
 
 void tl_search_function(struct timeline *tl)
