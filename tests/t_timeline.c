@@ -143,6 +143,9 @@ static void searching(void **state)
     assert_int_equal(selected(&r)->start_ns, 1241440);
     act_with(&r, ACT_SEARCH, "no such name");
     assert_string_equal(r.m->say, "no function matches \"no such name\"");
+    act_with(&r, ACT_SEARCH, "[a-");
+    assert_non_null(strstr(r.m->say, "no function has \"[a-\" in its name, and it is no pattern: "
+                                     "regular expression, at character 3: missing terminating ]"));
     act(&r, ACT_SEARCH_FUNCTION);
     draw(&r);
     assert_true(golden_find(r.s, "match 1 of 4"));
@@ -208,6 +211,45 @@ static void aggregates(void **state)
     rig_close(&r);
 }
 
+/* Off the CPU, on any depth, is not busy, nor is a gap. */
+static void busy_is_on_the_cpu(void **state)
+{
+    (void)state;
+    struct rig r;
+    opened(&r, "sampled 100\nthread 7 a\n+ 1000 main\n+ 1100 f\n- 1300\n+ 1300 [off] [kernel] o\n- 1500\n"
+               "+ 1500 g\n+ 1600 [off] [kernel] o\n- 1650\n- 1800\n- 2000\n"
+               "gap 1850 1950 lost\ngap* 1900 1960 lost\n");
+    model_set_range(r.m, 1000, 2000); /* 1,000 - 200 - 50 - 110 */
+    draw(&r);
+    assert_true(golden_find(r.s, "busy 64.0 %  switches 2  gaps 2"));
+    model_set_range(r.m, 1400, 1900); /* 500 - 100 - 50 - 50 */
+    draw(&r);
+    assert_true(golden_find(r.s, "busy 60.0 %  switches 2  gaps 1"));
+    model_set_range(r.m, 1700, 1800);
+    draw(&r);
+    assert_true(golden_find(r.s, "busy 100.0 %  switches 0  gaps 0"));
+    rig_close(&r);
+    /* A gap that lies in a wait is taken off once. Where nobody was seen to wait, nothing is said of it. */
+    opened(&r, "sampled 100\nthread 7 a\n+ 1000 main\n+ 1300 [off] [kernel] o\n- 1500\n- 2000\n"
+               "gap 1400 1600 lost\n");
+    model_set_range(r.m, 1000, 2000);
+    draw(&r);
+    assert_true(golden_find(r.s, "busy 70.0 %  switches 1  gaps 1"));
+    rig_close(&r);
+    opened(&r, "sampled 100\nthread 7 a\n+ 1000 main\n- 2000\n");
+    model_set_range(r.m, 1000, 2000);
+    draw(&r);
+    assert_true(golden_find(r.s, "busy 100.0 %  gaps 0"));
+    rig_close(&r);
+    /* A column of 10 us: f 2 us, a wait of 4, g of 1 with 0.4 of waiting inside. */
+    opened(&r, "sampled 100\nthread 7 a\n+ 1000 main\n+ 2000 f\n- 4000\n+ 4000 [off] [kernel] o\n- 8000\n"
+               "+ 8000 g\n+ 8200 [off] [kernel] o\n- 8600\n- 9000\n- 1001000\n");
+    act(&r, ACT_LONGEST_CHILD);
+    draw(&r);
+    assert_true(golden_find(r.s, "in this column: 2 calls, 1 time off the CPU, 26.0 % busy, longest f 2.00 us"));
+    rig_close(&r);
+}
+
 static void ranges_and_marks(void **state)
 {
     (void)state;
@@ -237,10 +279,16 @@ static void ranges_and_marks(void **state)
     assert_int_equal(r.m->range_end_ns, 1100000);
     act(&r, ACT_CANCEL);
     act_with(&r, ACT_MARK_SET, "q");
+    assert_string_equal(r.m->say, "mark q at 50.0 us");
     act_with(&r, ACT_GOTO, "350us");
     draw(&r);
     assert_true(golden_find(r.s, "mark q"));
     assert_true(golden_find(r.s, "cursor +300 us"));
+    act_with(&r, ACT_MARK_SET, "b");
+    assert_non_null(strstr(r.m->say, ", 300 us after q"));
+    act_with(&r, ACT_GOTO, "q");
+    act_with(&r, ACT_MARK_SET, "q");
+    assert_non_null(strstr(r.m->say, ", 300 us before b"));
     act_with(&r, ACT_MARK_GOTO, "q");
     assert_int_equal(r.m->cursor_ns, 1050000);
     act_with(&r, ACT_MARK_GOTO, "x");
@@ -504,6 +552,7 @@ int main(void)
         cmocka_unit_test(searching),
         cmocka_unit_test(window_moves),
         cmocka_unit_test(aggregates),
+        cmocka_unit_test(busy_is_on_the_cpu),
         cmocka_unit_test(ranges_and_marks),
         cmocka_unit_test(field_C1_C16_gaps_have_their_cause),
         cmocka_unit_test(recursion),

@@ -82,7 +82,7 @@ struct tl_job {
     bool jump_to_longest;
     struct search_find find; /* what is to be selected; search NULL: nothing */
     bool from_start;         /* when nothing comes behind the cursor, from the trace's start on */
-    char none[160];          /* to be said when there is none */
+    char none[320];          /* to be said when there is none */
 };
 
 /* The trace with recursion folded while it is being made. */
@@ -94,6 +94,18 @@ struct tl_folding {
     uint64_t spans;
     struct err err;
     int rc;
+};
+
+struct tl_busy {
+    uint64_t ns, switches;
+};
+
+/* The last answer of tl_busy: it is asked for with every draw. */
+struct tl_busy_known {
+    const struct pyramid *of;
+    size_t thread, depth;
+    uint64_t from_ns, to_ns;
+    struct tl_busy busy;
 };
 
 struct timeline {
@@ -148,6 +160,7 @@ struct timeline {
     struct search *calls;   /* of one function, for [ ] { } B */
     fn_id calls_fn;
     struct tl_job job;
+    struct tl_busy_known busy;
 
     struct tl_merged *merged;       /* the merged flame graph made from it, or NULL */
     const struct tl_merged *inside; /* set in the timeline that shows one */
@@ -243,11 +256,20 @@ int tl_head_rows(struct rect r);
 
 int tl_detail_rows(const struct timeline *tl, struct rect r);
 void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r);
+
+/* ---- timeline_busy.c ---- */
+
+/* Of a thread in [from, to): the time in calls of this depth that was neither off the CPU nor in a gap, and
+ * how often it was off the CPU. All 0 without an index. */
+struct tl_busy tl_busy(struct timeline *tl, size_t thread, size_t depth, uint64_t from, uint64_t to);
+/* Whether any thread was seen to be off the CPU: switches were recorded. */
+bool tl_knows_switches(struct timeline *tl);
+
 /* What shares the selection's cell: false when the selection has a cell of its own. */
 struct tl_aggregate {
     uint64_t from_ns, to_ns;
-    uint64_t count, busy_ns;
-    size_t longest; /* in the selection's row */
+    uint64_t calls, waits, busy_ns; /* waits: times off the CPU */
+    size_t longest; /* call, in the selection's row; where there are only waits, of these */
 };
 bool tl_aggregate(struct timeline *tl, struct tl_aggregate *a);
 

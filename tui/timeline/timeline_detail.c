@@ -19,28 +19,6 @@ int tl_detail_rows(const struct timeline *tl, struct rect r)
     return DETAIL_ROWS + (tl->search ? 1 : 0) + tl_source_rows(tl, r.rows);
 }
 
-bool tl_aggregate(struct timeline *tl, struct tl_aggregate *a)
-{
-    const struct span *s = selection_span(tl->src, &tl->sel);
-    if (!s || !tl->pyramid)
-        return false;
-    int col = viewport_col_of(&tl->view, s->start_ns);
-    if (viewport_col_of(&tl->view, s->end_ns) > col + 1)
-        return false;
-    a->from_ns = viewport_time_at(&tl->view, col);
-    a->to_ns = viewport_time_at(&tl->view, col + 1);
-    if (a->to_ns <= a->from_ns)
-        return false;
-    struct pyramid_sum sum =
-        pyramid_range(tl->pyramid, tl->sel.thread, tl->sel.depth, a->from_ns, a->to_ns);
-    if (sum.count < 3)
-        return false;
-    a->count = sum.count;
-    a->busy_ns = sum.busy_ns;
-    a->longest = sum.longest;
-    return true;
-}
-
 struct pane {
     struct timeline *tl;
     struct surface *s;
@@ -214,15 +192,17 @@ static void put_notes(struct pane *p, const char *const *notes, size_t n)
 static void draw_notes(struct pane *p, const struct span *s)
 {
     struct timeline *tl = p->tl;
-    char text[512] = "", d[FMT_MAX], n[FMT_MAX], name[160];
+    char text[512] = "", d[FMT_MAX], n[FMT_MAX], w[FMT_MAX], off[FMT_MAX + 32] = "", name[160];
     struct tl_aggregate a;
     if (tl_aggregate(tl, &a)) {
         struct flame_row row = flame_source_row(tl->src, tl->sel.thread, tl->sel.depth);
         const struct span *longest = &row.spans[a.longest];
         unsigned busy = tl_permille(a.busy_ns, a.to_ns - a.from_ns);
         name_write(name, sizeof name, function_of(tl, longest)->name, NAME_NO_ARGUMENTS);
-        snprintf(text, sizeof text, "in this column: %s calls, %u.%u %% busy, longest %s %s; Enter zooms there",
-                 fmt_count(n, a.count), busy / 10, busy % 10, name,
+        if (a.waits)
+            snprintf(off, sizeof off, ", %s time%s off the CPU", fmt_count(w, a.waits), a.waits == 1 ? "" : "s");
+        snprintf(text, sizeof text, "in this column: %s call%s%s, %u.%u %% busy, longest %s %s; Enter zooms there",
+                 fmt_count(n, a.calls), a.calls == 1 ? "" : "s", off, busy / 10, busy % 10, name,
                  tl_duration(tl, d, longest->end_ns - longest->start_ns));
         put_line(p, text, ROLE_WARN);
         return;
@@ -256,7 +236,7 @@ static void draw_range(struct pane *p)
 {
     struct timeline *tl = p->tl;
     uint64_t from = tl->m->range_start_ns, to = tl->m->range_end_ns, spans = 0;
-    char a[FMT_MAX], b[FMT_MAX], d[FMT_MAX], n[FMT_MAX], text[512];
+    char a[FMT_MAX], b[FMT_MAX], d[FMT_MAX], n[FMT_MAX], w[FMT_MAX], switches[FMT_MAX + 16] = "", text[512];
     if (tl->ranging) {
         from = tl->range_from_ns < tl->cursor_ns ? tl->range_from_ns : tl->cursor_ns;
         to = tl->range_from_ns < tl->cursor_ns ? tl->cursor_ns : tl->range_from_ns;
@@ -272,13 +252,10 @@ static void draw_range(struct pane *p)
         put_line(p, text, ROLE_DEFAULT);
         return;
     }
-    uint64_t busy = 0;
     size_t depths = trace_thread(tl->trace, tl->sel.thread)->depths;
-    for (size_t depth = 0; tl->pyramid && depth < depths; depth++) {
-        struct pyramid_sum sum = pyramid_range(tl->pyramid, tl->sel.thread, depth, from, to);
-        spans += sum.count;
-        busy = depth == 0 ? sum.busy_ns : busy;
-    }
+    for (size_t depth = 0; tl->pyramid && depth < depths; depth++)
+        spans += pyramid_range(tl->pyramid, tl->sel.thread, depth, from, to).count;
+    const struct tl_busy busy = tl_busy(tl, tl->sel.thread, 0, from, to);
     const struct tl_thread *th = &tl->threads[tl->sel.thread];
     size_t gaps = 0;
     for (int hard = 0; hard < 2; hard++) {
@@ -286,12 +263,14 @@ static void draw_range(struct pane *p)
         for (size_t i = 0; i < g->n && g->gaps[i]->start_ns < to; i++)
             gaps += g->gaps[i]->end_ns > from;
     }
-    unsigned share = tl_permille(busy, to - from);
+    unsigned share = tl_permille(busy.ns, to - from);
+    if (tl_knows_switches(tl))
+        snprintf(switches, sizeof switches, "  switches %s", fmt_count(w, busy.switches));
     snprintf(text, sizeof text,
-             "A-B    A %s  B %s  delta %s   thread %d: %s spans  in calls %u.%u %%  gaps %zu",
+             "A-B    A %s  B %s  delta %s   thread %d: %s spans  busy %u.%u %%%s  gaps %zu",
              tl_time(tl, a, from), tl_time(tl, b, to), tl_duration(tl, d, to - from),
              (int)trace_thread(tl->trace, tl->sel.thread)->tid, fmt_count(n, spans), share / 10,
-             share % 10, gaps);
+             share % 10, switches, gaps);
     put_line(p, text, ROLE_DEFAULT);
 }
 

@@ -118,17 +118,30 @@ static bool range(struct timeline *tl, const char *arg)
     return true;
 }
 
+static void set_mark(struct timeline *tl, int i)
+{
+    char at[FMT_MAX], d[FMT_MAX];
+    const uint64_t now = tl->cursor_ns;
+    if (tl->last_mark >= 0 && tl->last_mark != i) {
+        const uint64_t last = tl->marks[tl->last_mark];
+        model_say(tl->m, "mark %c at %s, %s %s %c", 'a' + i, tl_time(tl, at, now),
+                  tl_duration(tl, d, now < last ? last - now : now - last), now < last ? "before" : "after",
+                  'a' + tl->last_mark);
+    } else {
+        model_say(tl->m, "mark %c at %s", 'a' + i, tl_time(tl, at, now));
+    }
+    tl->marks[i] = now;
+    tl->marks_set |= 1u << i;
+    tl->last_mark = i;
+}
+
 static bool mark(struct timeline *tl, enum action act, const char *arg)
 {
-    char d[FMT_MAX];
     int i = arg && arg[0] >= 'a' && arg[0] <= 'z' && !arg[1] ? arg[0] - 'a' : -1;
     if (i < 0) {
         model_error(tl->m, "a mark is a letter from a to z");
     } else if (act == ACT_MARK_SET) {
-        tl->marks[i] = tl->cursor_ns;
-        tl->marks_set |= 1u << i;
-        tl->last_mark = i;
-        model_say(tl->m, "mark %c at %s", 'a' + i, tl_time(tl, d, tl->cursor_ns));
+        set_mark(tl, i);
     } else if (!(tl->marks_set >> i & 1)) {
         model_say(tl->m, "mark %c is not set", 'a' + i);
     } else {

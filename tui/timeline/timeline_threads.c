@@ -108,12 +108,11 @@ static int by_place(const void *a, const void *b)
     return x->thread < y->thread ? -1 : x->thread > y->thread;
 }
 
-/* Time in calls. */
-static uint64_t busy_time(const struct timeline *tl, size_t thread)
+static uint64_t busy_time(struct timeline *tl, size_t thread)
 {
     const struct trace_thread *t = trace_thread(tl->trace, thread);
     if (tl->pyramid)
-        return pyramid_range(tl->pyramid, thread, 0, t->first_ns, t->last_ns).busy_ns;
+        return tl_busy(tl, thread, 0, t->first_ns, t->last_ns).ns;
     return t->last_ns - t->first_ns;
 }
 

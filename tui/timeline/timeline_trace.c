@@ -131,6 +131,7 @@ static void free_index(struct timeline *tl)
     tl->src = NULL;
     tl->made = NULL;
     tl->pyramid = NULL;
+    tl->busy.of = NULL;
 }
 
 void tl_drop_trace(struct timeline *tl)
