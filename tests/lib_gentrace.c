@@ -189,14 +189,14 @@ static void parse_line(struct parse *p, const char *line)
             die("trace_builder_enter", line);
     } else if (sscanf(line, "- %llu %127s", &from, extra) >= 1) {
         trace_builder_leave(p->b, p->thread, from, strchr(line, 'g') ? SPAN_GAP_END : 0);
-    } else if (sscanf(line, "gap %llu %llu %255s", &from, &to, word) == 3 ||
-               sscanf(line, "gap* %llu %llu %255s", &from, &to, word) == 3) {
+    } else if (sscanf(line, "gap %llu %llu %255s %n", &from, &to, word, &used) >= 3 ||
+               sscanf(line, "gap* %llu %llu %255s %n", &from, &to, word, &used) >= 3) {
         struct gap gap = {.tid = line[3] == '*' ? 0 : p->tid,
                           .start_ns = from,
                           .end_ns = to,
                           .bytes = 4096,
                           .cause = (enum gap_cause)find_word(word, cause_word, GAP_CAUSES),
-                          .detail = "the ring wrapped"};
+                          .detail = line[used] ? line + used : "the ring wrapped"};
         trace_builder_gap(p->b, &gap);
     } else if (sscanf(line, "mark %llu %255s %n", &from, word, &used) >= 2) {
         struct mark mark = {.time_ns = from,

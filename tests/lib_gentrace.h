@@ -32,7 +32,7 @@ struct trace *gentrace_random(const struct gentrace *g);
  *   thread TID COMM                            the lines after it belong to that thread
  *   + TIME FUNCTION [MODULE] [FLAGS]           call; FLAGS as letters s t p o
  *   - TIME [g]                                 return
- *   gap FROM TO CAUSE [tid 0: all]             cause as gap_cause_name; "gap*" is for all threads
+ *   gap FROM TO CAUSE [DETAIL...]              cause as gap_cause_name; "gap*" is for all threads
  *   mark TIME KIND DETAIL...                   kind as mark_kind_name
  * Blank lines and lines beginning with # mean nothing; a mistake ends the test program. */
 struct trace *gentrace_parse(const char *text);

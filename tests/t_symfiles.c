@@ -267,6 +267,61 @@ static void kept_copy(void **state)
     free(log_path);
 }
 
+/* What the account of a file without a recorded build-id says, with the log telling its size and time. */
+static void expect_stat(const char *path, const char *symfs, long long size, long long mtime_ns, const char *reason)
+{
+    char *log_path = xasprintf("%s/stat/maps/log", dir), *stat_dir = xasprintf("%s/stat", dir);
+    free(lib_run(NULL, NULL, "mkdir -p %s/maps", stat_dir));
+    char *text = xasprintf("mtui-maps 1\nF\t1\t801\t11\t%lld\t%lld\t-\tpresent\t-\t%s\n"
+                           "P\t0\t1\tarm\nM\t%llx\t%llx\t0\tr-xp\t801\t11\t1\t%s\nE\t1\n",
+                           size, mtime_ns, path, BASE, BASE + 0x100000, path);
+    lib_write(log_path, text, strlen(text));
+    struct maps_log *log = NULL;
+    assert_int_equal(maps_log_open(&log, stat_dir, NULL), 0);
+    assert_null(maps_log_partial(log));
+    struct symbolizer_options options = {.log = log, .symfs = symfs};
+    struct scene s = make_scene(&options);
+    const struct function *fn = spin_in(&s, path, NULL, 0);
+    assert_string_equal(fn->name, reason ? "[unknown]" : "spin");
+    struct symbolizer_account a = account(&s, path);
+    if (reason) {
+        assert_null(a.source);
+        assert_non_null(strstr(a.reason, "is not the file that ran: "));
+        assert_non_null(strstr(a.reason, reason));
+    } else {
+        assert_null(a.reason);
+    }
+    close_scene(&s);
+    maps_log_close(log);
+    free(text);
+    free(log_path);
+    free(stat_dir);
+}
+
+/* No build-id was recorded: size and time of the last change must be those of the recording; of a copy below
+ * symfs the size. What was not recorded (0) is not compared. */
+static void size_and_time_must_fit(void **state)
+{
+    (void)state;
+    char *root = xasprintf("%s/copies", dir), *size_text, *copy = xasprintf("%s%s", root, program);
+    struct stat st;
+    assert_int_equal(stat(program, &st), 0);
+    long long size = st.st_size, mtime_ns = (long long)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    expect_stat(program, NULL, size, mtime_ns, NULL);
+    size_text = xasprintf("%s is not the file that ran: it has %lld bytes, recorded were %lld;", program, size, size + 1);
+    expect_stat(program, NULL, size + 1, mtime_ns, size_text);
+    expect_stat(program, NULL, size, mtime_ns + 1, "it was changed at ");
+    expect_stat(program, NULL, size, mtime_ns - 1000000000, "it was changed at ");
+    expect_stat(program, NULL, size, 0, NULL);
+    expect_stat(program, NULL, 0, 0, NULL);
+    free(lib_run(NULL, NULL, "mkdir -p $(dirname %s) && cp %s %s && touch -d 2020-02-02 %s", copy, program, copy, copy));
+    expect_stat(program, root, size, mtime_ns, NULL);
+    expect_stat(program, root, size - 1, mtime_ns, copy);
+    free(root);
+    free(copy);
+    free(size_text);
+}
+
 /* Neither opened nor waited for. */
 static void no_real_files(void **state)
 {
@@ -532,7 +587,8 @@ int main(void)
         cmocka_unit_test(field_E2_E11_build_id_must_fit), cmocka_unit_test(stripped_file),
         cmocka_unit_test(build_id_cache),
         cmocka_unit_test(below_symfs),       cmocka_unit_test(deleted_file),
-        cmocka_unit_test(kept_copy),         cmocka_unit_test(no_real_files),
+        cmocka_unit_test(kept_copy),         cmocka_unit_test(size_and_time_must_fit),
+        cmocka_unit_test(no_real_files),
         cmocka_unit_test(nothing_mapped),    cmocka_unit_test(field_C7_vdso),
         cmocka_unit_test(field_E9_perf_map_lines),
         cmocka_unit_test(field_E9_overlapping_entries_the_latest_wins),

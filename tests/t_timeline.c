@@ -330,6 +330,34 @@ static void field_C1_C16_gaps_have_their_cause(void **state)
     rig_close(&r);
 }
 
+/* A sentence too long for a line is wrapped over the pane, also where a span is selected; behind the gap the
+ * function's line is there again. */
+static void a_gap_says_why(void **state)
+{
+    (void)state;
+    for (int cols = 80; cols <= 100; cols += 20) {
+        struct rig r;
+        rig_open(&r, gentrace_parse("thread 5 a\n+ 0 main\n+ 1000 f\n- 2000\n- 3000\n"
+                                    "gap 3000 5000 no-image /home/someone/project/program is not the file that ran: "
+                                    "its build-id is 0123456789ab, recorded was ba9876543210; not used\n"
+                                    "+ 5000 g\n- 9000\n"),
+                 GLYPHS_UNICODE, COLOR_256, cols == 80 ? 24 : 30, cols);
+        act(&r, ACT_TRACE_START);
+        act(&r, ACT_GAP_NEXT);
+        draw(&r);
+        assert_int_equal(r.m->cursor_ns, 3000);
+        if (cols == 80)
+            assert_true(golden_find(r.s, "gap: no-image, 2.00 us: /home/someone/project/program is not the file"));
+        else
+            assert_true(golden_find(r.s, "is not the file that ran: its"));
+        assert_true(golden_find(r.s, "recorded was ba9876543210; not used"));
+        act(&r, ACT_TRACE_END);
+        draw(&r);
+        assert_false(golden_find(r.s, "gap: no-image"));
+        rig_close(&r);
+    }
+}
+
 static void recursion(void **state)
 {
     (void)state;
@@ -555,6 +583,7 @@ int main(void)
         cmocka_unit_test(busy_is_on_the_cpu),
         cmocka_unit_test(ranges_and_marks),
         cmocka_unit_test(field_C1_C16_gaps_have_their_cause),
+        cmocka_unit_test(a_gap_says_why),
         cmocka_unit_test(recursion),
         cmocka_unit_test(mouse),
         cmocka_unit_test(selection_always_on_screen),

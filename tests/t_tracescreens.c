@@ -106,6 +106,28 @@ static bool chosen_has(struct rig *r, const char *text)
     return has;
 }
 
+/* The pane wraps a sentence that is too long for a line; below it length, bytes and time, then the stack. */
+static void gap_in_events(void **state)
+{
+    (void)state;
+    for (int cols = 80; cols <= 100; cols += 20) {
+        struct rig r;
+        rig_open(&r, &view_event,
+                 "thread 5 a\n+ 0 main\n- 3000\n"
+                 "gap 3000 5000 no-image /home/someone/project/program is not the file that ran: its build-id is "
+                 "0123456789ab, recorded was ba9876543210; not used\n"
+                 "+ 5000 g\n- 9000\n",
+                 cols == 80 ? 24 : 30, cols);
+        act(&r, ACT_FILTER, "kind=gap");
+        act(&r, ACT_FIRST, NULL);
+        assert_true(chosen_has(&r, "GAP"));
+        assert_true(golden_find(r.s, " /home/someone/project/program is not the file that ran: its build-id is"));
+        assert_true(golden_find(r.s, "ba9876543210; not used"));
+        assert_true(golden_find(r.s, "2.00 us  4,096 B   clock 3000"));
+        rig_close(&r);
+    }
+}
+
 static void functions_table(void **state)
 {
     (void)state;
@@ -266,7 +288,7 @@ static void events_follow(void **state)
     act(&r, ACT_GAP_NEXT, NULL);
     assert_true(chosen_has(&r, "overflow"));
     assert_true(chosen_has(&r, "GAP         1")); /* inside worker_main alone */
-    assert_true(golden_find(r.s, "4.00 us  the ring wrapped  4,096 B"));
+    assert_true(golden_find(r.s, " the ring wrapped") && golden_find(r.s, "4.00 us  4,096 B   clock"));
     assert_int_equal(r.m->cursor_ns, 1325000);
     act(&r, ACT_OPEN, NULL);
     assert_string_equal(r.m->want.screen, "timeline");
@@ -394,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exports_what_is_shown), cmocka_unit_test(triggers_are_a_kind_of_event),
         cmocka_unit_test(functions_table),
+        cmocka_unit_test(gap_in_events),
         cmocka_unit_test(field_F14_functions_lead_to_calls),
         cmocka_unit_test(functions_of_a_range),  cmocka_unit_test(events_follow),
         cmocka_unit_test(events_ends_and_filters), cmocka_unit_test(source_lines),

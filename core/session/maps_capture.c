@@ -213,18 +213,6 @@ static void copy_file(struct maps_capturer *c, int fd, const struct map *m, cons
     }
 }
 
-static void read_build_id(int fd, const char *path, char hex[2 * ELF_BUILD_ID_MAX + 1])
-{
-    struct elf_file *elf;
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0 || elf_file_open(copy, path, &elf, NULL) < 0)
-        return;
-    size_t len;
-    const uint8_t *id = elf_file_build_id(elf, &len);
-    elf_build_id_hex(id, len, hex);
-    elf_file_free(elf);
-}
-
 /* The number of the file behind a mapping; writes its record at first sight. */
 static size_t file_number(struct maps_capturer *c, pid_t pid, const struct map *m)
 {
@@ -239,13 +227,14 @@ static size_t file_number(struct maps_capturer *c, pid_t pid, const struct map *
     vec_push(&c->files, known);
 
     char opened[4200], hex[2 * ELF_BUILD_ID_MAX + 1] = "", copy[32] = "";
+    uint8_t id[ELF_BUILD_ID_MAX];
     struct stat st = {0};
     struct err err;
     int fd = map_open(c->proc_root, pid, m, opened, sizeof opened, &err);
     if (fd < 0) {
         leave_out(c, "%s", err.text);
     } else if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        read_build_id(fd, m->path, hex);
+        elf_build_id_hex(id, elf_build_id_of(fd, m->path, id), hex);
         copy_file(c, fd, m, &st, number, copy);
     }
     if (fd >= 0)

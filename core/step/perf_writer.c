@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/vec.h"
 
 /* The type number that stands for the intel_pt PMU: any dynamic number; it must be the same in the
  * attr and in AUXTRACE_INFO. */
@@ -23,7 +24,15 @@
 #define RECORD_AUXTRACE_INFO 70
 #define RECORD_AUXTRACE      71
 #define AUXTRACE_INTEL_PT    1
-#define HEADER_AUXTRACE      18 /* the feature bit without which perf finds no trace */
+#define RECORD_BUILD_ID      67
+
+/* Bits of the features. */
+#define HEADER_BUILD_ID 2  /* what `perf buildid-list` shows of a recording with trace data */
+#define HEADER_AUXTRACE 18 /* without it perf finds no trace */
+
+#define MISC_BUILD_ID_SIZE (1u << 15) /* the byte behind the build-id is its length */
+#define BUILD_ID_BYTES     20
+#define NAME_MAX_BYTES     4000
 
 #define PT_EVENT_ID    1001
 #define DUMMY_EVENT_ID 1002
@@ -58,6 +67,21 @@ struct sample_id {
     uint64_t identifier;
 };
 
+/* A record of the header's list of build-ids; behind it the path, padded to a multiple of NAME_ALIGN. */
+struct build_id_record {
+    struct perf_event_header h;
+    int32_t pid; /* −1: this machine's */
+    uint8_t bytes[BUILD_ID_BYTES], size, reserved[3];
+};
+#define NAME_ALIGN 64
+
+/* A file that was mapped, for the header. */
+struct listed_file {
+    uint8_t build_id[BUILD_ID_BYTES];
+    size_t build_id_len;
+    char *path;
+};
+
 struct perf_writer {
     FILE *file;
     char *path;
@@ -65,6 +89,7 @@ struct perf_writer {
     bool per_cpu, whole;
     uint64_t data_offset, bytes;
     struct pt_encode_options encoding;
+    VEC(struct listed_file) files;
 };
 
 static void put(struct perf_writer *w, const void *bytes, size_t len)
@@ -136,7 +161,7 @@ static void put_header(struct perf_writer *w, uint64_t data_size)
     memcpy(h.magic, "PERFILE2", 8);
     h.attrs = (struct file_section){attrs, 2 * attr_size};
     h.data = (struct file_section){attrs + 2 * attr_size + 2 * sizeof(uint64_t), data_size};
-    h.features[0] = 1u << HEADER_AUXTRACE;
+    h.features[0] = 1u << HEADER_AUXTRACE | (w->files.len ? 1u << HEADER_BUILD_ID : 0);
     w->data_offset = h.data.offset;
     put(w, &h, sizeof h);
     uint64_t ids = attrs + 2 * attr_size, pt = PT_EVENT_ID, dummy = DUMMY_EVENT_ID;
@@ -199,7 +224,7 @@ int perf_writer_open(struct perf_writer **out, const char *path,
 static void put_record(struct perf_writer *w, uint32_t type, uint16_t misc, const void *body,
                        size_t body_len, const char *name, const struct perf_writer_id *id)
 {
-    size_t name_len = name ? strnlen(name, 4000) : 0, name_padded = name ? padded8(name_len + 1) : 0;
+    size_t name_len = name ? strnlen(name, NAME_MAX_BYTES) : 0, name_padded = name ? padded8(name_len + 1) : 0;
     struct sample_id sid = {.pid = (uint32_t)id->pid,
                             .tid = (uint32_t)id->tid,
                             .time = id->time_ns,
@@ -252,6 +277,18 @@ void perf_writer_switch(struct perf_writer *w, struct perf_writer_id id, bool ou
     put_record(w, PERF_RECORD_SWITCH, out ? PERF_RECORD_MISC_SWITCH_OUT : 0, NULL, 0, NULL, &id);
 }
 
+static void list_file(struct perf_writer *w, const struct perf_writer_mapping *m)
+{
+    struct listed_file f = {.build_id_len = m->build_id_len};
+    for (size_t i = 0; i < w->files.len; i++)
+        if (w->files.data[i].build_id_len == m->build_id_len && strcmp(w->files.data[i].path, m->path) == 0 &&
+            memcmp(w->files.data[i].build_id, m->build_id, m->build_id_len) == 0)
+            return;
+    memcpy(f.build_id, m->build_id, m->build_id_len);
+    f.path = xstrndup(m->path, NAME_MAX_BYTES);
+    vec_push(&w->files, f);
+}
+
 void perf_writer_mmap(struct perf_writer *w, struct perf_writer_id id,
                       const struct perf_writer_mapping *m)
 {
@@ -264,7 +301,7 @@ void perf_writer_mmap(struct perf_writer *w, struct perf_writer_id id,
                 uint64_t ino, ino_generation;
             } inode;
             struct {
-                uint8_t size, reserved[3], bytes[20];
+                uint8_t size, reserved[3], bytes[BUILD_ID_BYTES];
             } build_id;
         } file;
         uint32_t prot, flags;
@@ -280,6 +317,7 @@ void perf_writer_mmap(struct perf_writer *w, struct perf_writer_id id,
         misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
         body.file.build_id.size = (uint8_t)m->build_id_len;
         memcpy(body.file.build_id.bytes, m->build_id, m->build_id_len);
+        list_file(w, m);
     } else {
         body.file.inode.major = m->major;
         body.file.inode.minor = m->minor;
@@ -313,14 +351,48 @@ uint64_t perf_writer_bytes(const struct perf_writer *w)
     return w->bytes;
 }
 
+static size_t build_id_record_bytes(const struct listed_file *f)
+{
+    size_t name = strlen(f->path) + 1;
+    return sizeof(struct build_id_record) + (name + NAME_ALIGN - 1) / NAME_ALIGN * NAME_ALIGN;
+}
+
+static void put_build_ids(struct perf_writer *w)
+{
+    for (size_t i = 0; i < w->files.len; i++) {
+        const struct listed_file *f = &w->files.data[i];
+        struct build_id_record r = {
+            .h = {.type = RECORD_BUILD_ID, .misc = PERF_RECORD_MISC_USER | MISC_BUILD_ID_SIZE},
+            .pid = -1,
+            .size = (uint8_t)f->build_id_len};
+        r.h.size = (uint16_t)build_id_record_bytes(f);
+        memcpy(r.bytes, f->build_id, f->build_id_len);
+        put(w, &r, sizeof r);
+        put_padded(w, f->path, strlen(f->path), r.h.size - sizeof r);
+    }
+}
+
+/* Behind the data: a section header for each feature, by bit, then their contents. AUXTRACE's is a count of
+ * index entries. */
+static void put_features(struct perf_writer *w)
+{
+    struct file_section build_ids = {.size = 0}, auxtrace = {.size = sizeof(uint64_t)};
+    const uint64_t index_entries = 0, at = w->bytes;
+    for (size_t i = 0; i < w->files.len; i++)
+        build_ids.size += build_id_record_bytes(&w->files.data[i]);
+    build_ids.offset = at + (w->files.len ? 2 : 1) * sizeof build_ids;
+    auxtrace.offset = build_ids.offset + build_ids.size;
+    if (w->files.len)
+        put(w, &build_ids, sizeof build_ids);
+    put(w, &auxtrace, sizeof auxtrace);
+    put_build_ids(w);
+    put(w, &index_entries, sizeof index_entries);
+}
+
 int perf_writer_close(struct perf_writer *w, struct err *err)
 {
-    uint64_t data_size = w->bytes - w->data_offset, end = w->data_offset + data_size;
-    /* Behind the data: one section header a feature; AUXTRACE's content is a count of index entries. */
-    struct file_section feature = {end + sizeof feature, sizeof(uint64_t)};
-    uint64_t index_entries = 0;
-    put(w, &feature, sizeof feature);
-    put(w, &index_entries, sizeof index_entries);
+    uint64_t data_size = w->bytes - w->data_offset;
+    put_features(w);
     if (!w->failed_errno && fseeko(w->file, 0, SEEK_SET) != 0)
         w->failed_errno = errno;
     put_header(w, data_size);
@@ -329,6 +401,9 @@ int perf_writer_close(struct perf_writer *w, struct err *err)
     int rc = w->failed_errno
                  ? err_errno(err, w->failed_errno, "%s could not be written whole", w->path)
                  : 0;
+    for (size_t i = 0; i < w->files.len; i++)
+        free(w->files.data[i].path);
+    vec_free(&w->files);
     free(w->path);
     free(w);
     return rc;

@@ -44,7 +44,7 @@ void perf_writer_switch(struct perf_writer *w, struct perf_writer_id id, bool ou
 struct perf_writer_mapping {
     uint64_t start, len, pgoff, ino;
     uint32_t major, minor, prot, flags; /* PROT_*, MAP_* */
-    const uint8_t *build_id;            /* NULL: none */
+    const uint8_t *build_id; /* in place of device and inode if it is of 1 to 20 bytes; NULL: none */
     size_t build_id_len;
     const char *path;
 };

@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
-#include "core/machine/proc_stat.h"
 #include "core/base/vec.h"
+#include "core/machine/proc_stat.h"
+#include "core/symbols/elf_file.h"
 
 enum note_kind { NOTE_THREAD, NOTE_NAME, NOTE_EXEC, NOTE_MAP, NOTE_EXIT };
 
@@ -16,6 +18,7 @@ struct note {
     pid_t tid;
     char *text; /* name of a thread, path of a mapping */
     struct perf_writer_mapping map;
+    uint8_t build_id[ELF_BUILD_ID_MAX]; /* of a mapping */
 };
 
 struct step_sideband {
@@ -55,6 +58,18 @@ static bool known(const struct step_sideband *s, const struct map *m)
     return false;
 }
 
+/* By it a decoder knows the file again, which may be built anew by then. */
+static size_t read_build_id(pid_t pid, const struct map *m, uint8_t id[ELF_BUILD_ID_MAX])
+{
+    char opened[4200];
+    int fd = map_has_file(m) ? map_open("/proc", pid, m, opened, sizeof opened, NULL) : -1;
+    if (fd < 0)
+        return 0;
+    size_t len = elf_build_id_of(fd, m->path, id);
+    close(fd);
+    return len;
+}
+
 void step_sideband_maps(struct step_sideband *s, const struct maps *maps, uint64_t clock)
 {
     for (size_t i = 0; i < maps_count(maps); i++) {
@@ -70,7 +85,8 @@ void step_sideband_maps(struct step_sideband *s, const struct maps *maps, uint64
                                              .major = m->dev_major,
                                              .minor = m->dev_minor,
                                              .prot = PROT_READ | PROT_EXEC,
-                                             .flags = MAP_PRIVATE};
+                                             .flags = MAP_PRIVATE,
+                                             .build_id_len = read_build_id(s->pid, m, n.build_id)};
         vec_push(&s->notes, n);
     }
 }
@@ -136,6 +152,7 @@ void step_sideband_write(const struct step_sideband *s, struct perf_writer *w)
             break;
         case NOTE_MAP:
             m.path = n->text;
+            m.build_id = n->build_id;
             perf_writer_mmap(w, id, &m);
             break;
         case NOTE_EXIT:

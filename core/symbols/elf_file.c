@@ -352,6 +352,18 @@ const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *len)
     return f->build_id;
 }
 
+size_t elf_build_id_of(int fd, const char *name, uint8_t id[ELF_BUILD_ID_MAX])
+{
+    struct elf_file *f;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0 || elf_file_open(copy, name, &f, NULL) < 0)
+        return 0;
+    size_t len = f->build_id_len;
+    memcpy(id, f->build_id, len);
+    elf_file_free(f);
+    return len;
+}
+
 bool elf_file_build_id_offset(const struct elf_file *f, uint64_t *offset)
 {
     if (f->build_id_len)

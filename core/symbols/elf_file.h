@@ -56,6 +56,8 @@ uint64_t elf_file_entry(const struct elf_file *f); /* e_entry, a vaddr */
 
 /* The NT_GNU_BUILD_ID note, by program headers, else by sections. *len is 0 when there is none. */
 const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *len);
+/* That of the file behind fd, which stays the caller's; returns its length, 0: none, or it is no ELF file. */
+size_t elf_build_id_of(int fd, const char *name, uint8_t id[ELF_BUILD_ID_MAX]);
 /* Where the bytes of the build-id stand in the file; false when there is none. */
 bool elf_file_build_id_offset(const struct elf_file *f, uint64_t *offset);
 /* Lower-case hex; out holds 2 * ELF_BUILD_ID_MAX + 1 bytes; "" when there is none. */

@@ -1,13 +1,16 @@
 #include "decode/image/sym_module.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
@@ -33,10 +36,22 @@ struct search {
     struct elf_file *elf; /* found */
     char *source;
     char *why_not;   /* the most telling sentence so far */
-    bool mismatch;   /* it is about a build-id */
+    bool mismatch;   /* it is about a file that is another one */
 };
 
 /* ---- Trying files ---- */
+
+/* Date and time of day, with as much of the second as tells two builds of a script apart. */
+static const char *local_time(char out[32], int64_t ns)
+{
+    struct tm tm = {0};
+    time_t seconds = (time_t)(ns / 1000000000);
+    char date[24];
+    localtime_r(&seconds, &tm);
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &tm);
+    snprintf(out, 32, "%s.%03d", date, (int)(ns / 1000000 % 1000));
+    return out;
+}
 
 static void note(struct search *s, char *sentence, bool mismatch)
 {
@@ -84,13 +99,40 @@ static bool offer(struct search *s, struct elf_file *elf, const char *path)
     return true;
 }
 
-static bool try_path(struct search *s, const char *path)
+/* Where no build-id was recorded, size and time of the last change tell two files apart. A copy (that of
+ * a symfs) may have another time. */
+static bool stat_fits(struct search *s, const struct elf_file *elf, const char *path, bool is_copy)
+{
+    const struct maps_log *log = s->options->log;
+    const struct maps_file *file = log && !s->module->build_id_len ? maps_log_file(log, s->path) : NULL;
+    struct stat st;
+    if (!file || !file->size || fstat(elf_file_fd(elf), &st) != 0)
+        return true; /* nothing is known to compare with */
+    if ((uint64_t)st.st_size != file->size) {
+        note(s, xasprintf("%s is not the file that ran: it has %" PRIu64 " bytes, recorded were %" PRIu64
+                          "; not used", path, (uint64_t)st.st_size, file->size), true);
+        return false;
+    }
+    int64_t mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    if (is_copy || !file->mtime_ns || mtime_ns == file->mtime_ns)
+        return true;
+    char now[32], then[32];
+    note(s, xasprintf("%s is not the file that ran: it was changed at %s, recorded was that of %s; not used",
+                      path, local_time(now, mtime_ns), local_time(then, file->mtime_ns)), true);
+    return false;
+}
+
+static bool try_path(struct search *s, const char *path, bool is_copy)
 {
     struct elf_file *elf;
     struct err err;
-    if (elf_file_open_path(path, &elf, &err) == 0)
+    if (elf_file_open_path(path, &elf, &err) < 0) {
+        note(s, xasprintf("no symbols: %s", err.text), false);
+        return false;
+    }
+    if (stat_fits(s, elf, path, is_copy))
         return offer(s, elf, path);
-    note(s, xasprintf("no symbols: %s", err.text), false);
+    elf_file_free(elf);
     return false;
 }
 
@@ -98,7 +140,7 @@ static bool try_copy(struct search *s)
 {
     const struct maps_log *log = s->options->log;
     const struct maps_file *file = log ? maps_log_file(log, s->path) : NULL;
-    return file && file->copy && try_path(s, file->copy);
+    return file && file->copy && try_path(s, file->copy, true);
 }
 
 static bool try_build_id_cache(struct search *s)
@@ -126,14 +168,14 @@ static bool find_file(struct search *s)
         return true;
     if (symfs) {
         char *path = xasprintf("%s%s%s", symfs, s->path[0] == '/' ? "" : "/", s->path);
-        bool found = try_path(s, path);
+        bool found = try_path(s, path, true);
         free(path);
         if (found)
             return true;
     } else if (s->deleted && !s->module->build_id_len) {
         note(s, xasprintf("%s was deleted or replaced before it was recorded, and nothing tells "
                           "whether the file there now is the same", s->path), false);
-    } else if (try_path(s, s->path)) {
+    } else if (try_path(s, s->path, false)) {
         return true;
     }
     return try_build_id_cache(s);

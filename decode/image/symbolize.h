@@ -2,7 +2,8 @@
  * stream, through the address spaces (decode/image/addrspace.h) and the symbols of the files mapped there.
  *
  * Where the code of a module is looked for, in this order; with a build-id known, a file with another one
- * is not used, and the module's account says so:
+ * is not used, nor, without a build-id, one whose size or time of change is not what mtui's log has (of a
+ * copy and below symfs only the size counts); the module's account says so:
  *   the copy that mtui kept at recording time; below symfs, if given, and then nowhere else but in the
  *   build-id cache; the recorded path; the build-id cache (~/.debug/.build-id/NN/REST/elf).
  * [vdso] comes from mtui's log, else from our own process when the build-id, or, where none was recorded,

@@ -223,6 +223,12 @@ static void note_missing(struct decoder *d, const char *where, const char *why, 
     d->missing.data[i].times++;
 }
 
+/* A reason that names the file first says it all: where it is cut, the file and what is wrong stay. */
+static bool begins_with(const char *why, const char *where)
+{
+    return why && strncmp(why, where, strlen(where)) == 0;
+}
+
 static char *describe(struct decoder *d, const struct pt_loss *loss, pid_t tid)
 {
     if (loss->cause == GAP_NO_IMAGE) {
@@ -238,6 +244,8 @@ static char *describe(struct decoder *d, const struct pt_loss *loss, pid_t tid)
             where = kernel ? "the kernel" : "memory where nothing is known to be mapped";
         }
         note_missing(d, where, why, kernel, loss->bytes);
+        if (begins_with(why, where))
+            return xstrdup(why);
         return why ? xasprintf("%s: %s: %s", where, loss->why, why) : xasprintf("%s: %s", where, loss->why);
     }
     if (loss->ip)
@@ -403,9 +411,15 @@ static void note_missing_code(struct decoder *d)
         build_id_of(d, m->where, id);
         files |= *m->where == '/' && m->where[1] != '/';
         kernel |= m->kernel;
-        open_note(d->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s places%s%s%s%s",
-                  m->where, fmt_size(lost, m->bytes), fmt_count(all, m->times), m->why ? ": " : "",
-                  m->why ? m->why : "", *id ? "; build-id " : "", id);
+        fmt_size(lost, m->bytes);
+        fmt_count(all, m->times);
+        if (begins_with(m->why, m->where))
+            open_note(d->c, "%s: %s bytes of trace could not be followed, in %s places%s%s", m->why, lost, all,
+                      *id ? "; build-id " : "", id);
+        else
+            open_note(d->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s "
+                            "places%s%s%s%s", m->where, lost, all, m->why ? ": " : "", m->why ? m->why : "",
+                      *id ? "; build-id " : "", id);
     }
     if (files)
         open_note(d->c, "to decode the rest, copy those files from the machine that was recorded: below a "
@@ -423,11 +437,11 @@ static void note_result(struct decoder *d)
     if (!bytes)
         open_note(d->c, "no trace data in it: the target was idle, tracing was off, or a hypervisor "
                         "kept Intel PT for itself");
-    else if (d->bytes_lost)
+    note_missing_code(d); /* first: it says why */
+    if (d->bytes_lost)
         open_note(d->c, "%s of %s trace bytes told nothing, in %llu gaps",
                   fmt_size(lost, d->bytes_lost), fmt_size(all, bytes),
                   (unsigned long long)d->losses);
-    note_missing_code(d);
     if (pt_runs_unknown(d->runs))
         open_note(d->c, "%s calls and returns are not shown: it is not known which thread ran then",
                   fmt_count(lost, pt_runs_unknown(d->runs)));

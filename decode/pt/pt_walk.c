@@ -56,6 +56,7 @@ void walk_lose(struct pt_walk *w, enum gap_cause cause, uint64_t ip, const char 
     w->state = WALK_LOST;
     w->n_bits = 0;
     w->returns_len = 0;
+    w->returns_torn = true;
     w->have_fup = w->fup_is_tx = w->aborted = w->in_psb = w->inner = w->by_cyc = w->late = false;
 }
 
@@ -149,7 +150,7 @@ static void on_psb(struct pt_walk *w)
 static void take_position(struct pt_walk *w)
 {
     bool inner = w->inner;
-    w->in_psb = w->inner = false;
+    w->in_psb = w->inner = w->returns_torn = false;
     w->returns_len = w->n_bits = 0;
     w->have_fup = false;
     if (inner) { /* the piece before has told everything up to here */
@@ -434,6 +435,7 @@ static void reset(struct pt_walk *w)
     w->fup_is_data = w->fup_is_tx = w->by_cyc = w->late = false;
     w->behind_cyc = NULL;
     w->n_bits = w->returns_len = 0;
+    w->returns_torn = false;
     w->now = w->settled_time = w->insns = w->settled_insns = w->walked = 0;
     w->n = w->unsettled = 0;
     w->last_ip = 0;

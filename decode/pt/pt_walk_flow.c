@@ -114,7 +114,10 @@ static inline bool take_compressed_return(struct pt_walk *w, struct pt_node *n)
 {
     run_node(w, n); /* its own calls are what it may return from */
     if (!w->returns_len) {
-        walk_mismatch(w);
+        if (w->returns_torn)
+            walk_lose(w, GAP_ERROR, n->term, "its call lies in a gap before: where it returns to is not known");
+        else
+            walk_mismatch(w);
         return false;
     }
     struct return_entry *r = &w->returns[w->returns_top];

@@ -40,6 +40,7 @@ struct pt_walk {
     unsigned n_bits;
     struct return_entry returns[WALK_RETURNS];
     unsigned returns_top, returns_len;
+    bool returns_torn; /* calls since the last PSB may have been lost */
 
     bool have_fup; /* a FUP that the next packet explains */
     uint64_t fup;

@@ -71,14 +71,22 @@ static void span_text(const struct trace *t, const struct event *ev, int indent,
         snprintf(out->detail, sizeof out->detail, "from %.300s", caller_of(t, ev)->name);
 }
 
-/* Length, why, bytes and where they stand in the trace data. */
+/* The bytes of a gap, and where they stand in the trace data. */
+static void gap_bytes(const struct gap *g, char *out, size_t size)
+{
+    char n[FMT_MAX];
+    *out = '\0';
+    if (g->end_byte)
+        snprintf(out, size, "  %s B at 0x%" PRIx64, fmt_count(n, g->bytes), g->end_byte - g->bytes);
+    else if (g->bytes)
+        snprintf(out, size, "  %s B", fmt_count(n, g->bytes));
+}
+
+/* Length, why, bytes. */
 static void gap_text(const struct trace *t, const struct gap *g, struct event_text *out)
 {
-    char d[FMT_MAX], n[FMT_MAX], bytes[100] = "";
-    if (g->end_byte)
-        snprintf(bytes, sizeof bytes, "  %s B at 0x%" PRIx64, fmt_count(n, g->bytes), g->end_byte - g->bytes);
-    else if (g->bytes)
-        snprintf(bytes, sizeof bytes, "  %s B", fmt_count(n, g->bytes));
+    char d[FMT_MAX], bytes[100];
+    gap_bytes(g, bytes, sizeof bytes);
     snprintf(out->name, sizeof out->name, "%s", gap_cause_name(g->cause));
     snprintf(out->detail, sizeof out->detail, "%s  %.250s%s",
              ruler_duration(d, g->end_ns - g->start_ns, trace_info(t)->instructions), g->detail, bytes);
@@ -199,6 +207,26 @@ void event_draw_rows(const struct event_list *l, const struct trace *t, struct s
                     style_of(event_list_chosen(l), true));
 }
 
+/* Why, over as many lines as it needs and two of others leave; how long; the stack while there is room. */
+static void draw_gap_pane(const struct trace *t, const struct event *ev, struct surface *s, struct rect r,
+                          const struct glyphs *g)
+{
+    char d[FMT_MAX], bytes[100], line[800];
+    const struct gap *gap = ev->gap;
+    const int wide = r.cols - 2;
+    int why = line_rows(gap->detail, wide);
+    why = why < r.rows - 1 ? why : r.rows - 2;
+    line_wrap(s, (struct rect){r.row + 1, r.col + 1, why, wide}, gap->detail, (struct style){0}, g);
+    gap_bytes(gap, bytes, sizeof bytes);
+    snprintf(line, sizeof line, "%s%s   clock %" PRIu64,
+             ruler_duration(d, gap->end_ns - gap->start_ns, trace_info(t)->instructions), bytes, ev->time_ns);
+    line_draw(s, r.row + 1 + why, r.col + 1, r.cols - 1, line, (struct style){0}, g);
+    if (r.rows - why < 3)
+        return;
+    stack_text(t, ev, line, sizeof line, wide);
+    line_cut(s, r.row + 2 + why, r.col + 1, wide, line, (struct style){0}, g);
+}
+
 void event_draw_pane(const struct event_list *l, const struct trace *t, struct surface *s,
                      struct rect r, const struct glyphs *g)
 {
@@ -211,6 +239,10 @@ void event_draw_pane(const struct event_list *l, const struct trace *t, struct s
     const char *module = f ? strrchr(f->module, '/') : NULL;
     char line[sizeof text.detail + 400];
     bar_draw_rule(s, r.row, r.col, r.cols, f ? f->name : text.name, kind_text(ev), g);
+    if (ev->gap) {
+        draw_gap_pane(t, ev, s, r, g);
+        return;
+    }
     snprintf(line, sizeof line, "%.300s%s%s   clock %" PRIu64, f ? module ? module + 1 : f->module : "",
              f && text.detail[0] ? "   " : "", text.detail, ev->time_ns);
     line_draw(s, r.row + 1, r.col + 1, r.cols - 1, line + strspn(line, " "), (struct style){0}, g);

@@ -46,6 +46,17 @@ static size_t seek_gap(const struct flame_gaps *g, size_t from, uint64_t t_ns)
     return lo;
 }
 
+const struct gap *flame_gaps_at(const struct flame_gaps *g, uint64_t t_ns)
+{
+    size_t behind = t_ns == UINT64_MAX ? g->n : seek_gap(g, 0, t_ns + 1);
+    if (behind == 0)
+        return NULL;
+    if (g->gaps[behind - 1]->start_ns == t_ns)
+        return g->gaps[behind - 1];
+    const struct gap *longest = g->gaps[g->reach[behind - 1]];
+    return longest->end_ns > t_ns ? longest : NULL;
+}
+
 static bool row_covers(const struct flame_row *row, const struct gap *gap)
 {
     /* The last span that starts no later than the gap. */

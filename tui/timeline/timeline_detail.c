@@ -231,6 +231,25 @@ static void draw_notes(struct pane *p, const struct span *s)
     put_notes(p, notes, k);
 }
 
+/* The gap of the selected thread, or of all, that the cursor stands in: one that hides calls, or NULL. */
+static const struct gap *gap_at_cursor(const struct timeline *tl)
+{
+    size_t thread = tl->sel.valid ? tl->sel.thread : 0;
+    return thread < tl->nthreads ? flame_gaps_at(&tl->threads[thread].hard, tl->cursor_ns) : NULL;
+}
+
+/* Why nothing is known there, over all lines but that of the range. */
+static void draw_gap(struct pane *p, const struct gap *gap)
+{
+    char d[FMT_MAX], text[1200];
+    int rows = p->r.row + p->r.rows - p->row - has_range_line(p->tl);
+    snprintf(text, sizeof text, "gap: %s, %s%s%.1000s", gap_cause_name(gap->cause),
+             tl_duration(p->tl, d, gap->end_ns - gap->start_ns), gap->detail[0] ? ": " : "", gap->detail);
+    line_wrap(p->s, (struct rect){p->row, p->r.col + 1, rows, p->r.cols - 2}, text,
+              (struct style){.ink = ROLE_WARN}, p->tl->m->glyphs);
+    p->row += rows;
+}
+
 /* Totals of the selected thread in the range, or the way from the last mark. */
 static void draw_range(struct pane *p)
 {
@@ -294,6 +313,7 @@ static void draw_search(struct timeline *tl, struct surface *s, int row, struct 
 void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
 {
     const struct span *span = selection_span(tl->src, &tl->sel);
+    const struct gap *gap = gap_at_cursor(tl);
     int source_rows = tl_source_rows(tl, tl->at.body);
     if (source_rows > 0)
         tl_draw_source(tl, s, (struct rect){r.row + r.rows - source_rows, r.col, source_rows, r.cols});
@@ -310,6 +330,8 @@ void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
     }
     if (!span) {
         bar_draw_rule(s, r.row, r.col, r.cols, "nothing selected", "", tl->m->glyphs);
+        if (gap)
+            draw_gap(&p, gap);
         return;
     }
     const struct function *f = function_of(tl, span);
@@ -330,7 +352,11 @@ void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
     bar_draw_rule(s, r.row, r.col, r.cols, title, right, tl->m->glyphs);
     draw_times(&p, span);
     draw_stack(&p);
-    draw_function(&p, span);
-    draw_notes(&p, span);
+    if (gap) {
+        draw_gap(&p, gap);
+    } else {
+        draw_function(&p, span);
+        draw_notes(&p, span);
+    }
     draw_range(&p);
 }

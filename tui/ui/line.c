@@ -36,18 +36,33 @@ void line_draw(struct surface *s, int row, int col, int cols, const char *text, 
         line_cut(s, row, col, cols, text, style, g);
 }
 
+/* Bytes of text that fit on a line when it is broken at a blank; 0: all of it, or it cannot be broken. */
+static size_t break_at(const char *text, int cols)
+{
+    size_t fit = 0;
+    if (cols <= 0 || utf8_cols(text, strlen(text)) <= (size_t)cols)
+        return 0;
+    for (const char *p = strchr(text, ' '); p && utf8_cols(text, (size_t)(p - text)) <= (size_t)cols;
+         p = strchr(p + 1, ' '))
+        fit = (size_t)(p - text);
+    return fit;
+}
+
 void line_wrap(struct surface *s, struct rect r, const char *text, struct style style, const struct glyphs *g)
 {
-    for (; r.rows > 1 && utf8_cols(text, strlen(text)) > (size_t)r.cols; r.row++, r.rows--) {
-        size_t fit = 0;
-        for (const char *p = strchr(text, ' '); p && utf8_cols(text, (size_t)(p - text)) <= (size_t)r.cols;
-             p = strchr(p + 1, ' '))
-            fit = (size_t)(p - text);
-        if (fit == 0)
-            break;
+    size_t fit;
+    for (; r.rows > 1 && (fit = break_at(text, r.cols)) > 0; r.row++, r.rows--) {
         surface_text(s, r.row, r.col, r.cols, text, fit, style);
         text += fit + 1;
     }
     if (r.rows > 0)
         line_cut(s, r.row, r.col, r.cols, text, style, g);
+}
+
+int line_rows(const char *text, int cols)
+{
+    int rows = *text ? 1 : 0;
+    for (size_t fit; (fit = break_at(text, cols)) > 0; rows++)
+        text += fit + 1;
+    return rows;
 }

@@ -17,5 +17,7 @@ void line_cut(struct surface *s, int row, int col, int cols, const char *text, s
 
 /* Draws a sentence over the rows of r, broken at blanks; what is left on the last row as line_cut does. */
 void line_wrap(struct surface *s, struct rect r, const char *text, struct style style, const struct glyphs *g);
+/* The rows, of cols columns each, that line_wrap needs for all of the text: 0 for none, at least one. */
+int line_rows(const char *text, int cols);
 
 #endif
