@@ -80,6 +80,7 @@ struct step_encoding {
     size_t chunk;          /* bytes an AUXTRACE record; 0: one for each thread */
     size_t ring;           /* of so many bytes, of which snapshots are taken; 0: none */
     unsigned fill;         /* percent of the ring that is written between two snapshots: below 100 they overlap */
+    size_t keep;           /* streams end at the last packet that ends within so many bytes; 0: all */
     size_t cut_head;       /* bytes of the stream that are missing at its beginning */
     unsigned overflow_every; /* an overflow at each nth conditional branch; 0: none */
     unsigned repeat;       /* the flow so many times one after the other; 0: once */

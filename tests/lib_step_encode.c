@@ -151,6 +151,8 @@ static void tell(struct teller *t, const struct step_branch *b)
  * (intel_pt_setup_queue()), and looks at the state that is not there (intel_pt_walk_next_insn()): SIGSEGV. */
 static void cut_head(struct stream *s, size_t bytes)
 {
+    if (!bytes)
+        return;
     assert_true(s->bytes.len > bytes);
     const uint8_t *cut = s->bytes.data + bytes, *psb = pt_packet_find_psb(cut, s->bytes.data + s->bytes.len);
     if (psb && psb - cut >= 2 && psb[-2] == 0x02 && psb[-1] == 0x82)
@@ -158,6 +160,14 @@ static void cut_head(struct stream *s, size_t bytes)
     s->bytes.len -= bytes;
     memmove(s->bytes.data, s->bytes.data + bytes, s->bytes.len);
     s->ends.len = 0; /* it begins in the middle of a packet */
+}
+
+static void keep(struct stream *s, size_t bytes)
+{
+    while (bytes && s->ends.len && s->ends.data[s->ends.len - 1] > bytes)
+        s->ends.len--;
+    if (bytes)
+        s->bytes.len = s->ends.len ? s->ends.data[s->ends.len - 1] : 0;
 }
 
 static uint64_t length(const struct step_rec *r)
@@ -179,8 +189,8 @@ static void encode_thread(const struct step_rec *r, const struct step_encoding *
     assert_int_equal(pt_encode_status(t.enc, NULL), 0);
     pt_encode_free(t.enc);
     free(t.cache);
-    if (how->cut_head)
-        cut_head(s, how->cut_head);
+    keep(s, how->keep);
+    cut_head(s, how->cut_head);
 }
 
 static void write_sideband(const struct step_rec *r, struct perf_writer *w, struct perf_writer_id id)
@@ -306,6 +316,8 @@ static void write_cpus(const struct step_rec *r, const struct step_encoding *e, 
         assert_int_equal(pt_encode_status(tellers[k].enc, NULL), 0);
         pt_encode_free(tellers[k].enc);
         id.cpu = k;
+        keep(&streams[k], e->keep);
+        cut_head(&streams[k], e->cut_head);
         write_stream(w, id, (uint32_t)k, &streams[k], e->chunk);
         free_stream(&streams[k]);
     }

@@ -431,7 +431,7 @@ static void field_D5_no_frame_crosses_a_border(void **state)
     (void)state;
     begin(&r, 'a', 0);     /* 110 */
     call(&r, 'a', 5, 'b'); /* 120 */
-    pt_stack_reset(r.stack);
+    pt_stack_reset(r.stack, 0);
     begin(&r, 'a', 3);     /* 130 */
     ret(&r, 'm', 9);       /* 140 */
     expect(&r, "a 110-120, m 130-140 se / b 120-120, a 130-140 s");

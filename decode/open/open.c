@@ -215,11 +215,34 @@ static int read_input(struct open_context *c, const char *path, struct err *err)
     return rc;
 }
 
+/* Snapshots of a ring repeat one another: which tells what is known before the first is decoded. */
+static int find_seams(struct open_context *c, const struct open_found *found, struct err *err)
+{
+    int rc = 0;
+    if (found->ninputs < 2)
+        return 0;
+    c->seams = pt_seams_new();
+    for (size_t i = 0; i < found->ninputs && rc == 0; i++) {
+        struct perf_file *f = NULL;
+        struct err e = {0}; /* what cannot be read is said when it is its turn */
+        if (open_cancelled(c))
+            return err_set(err, MTUI_E_CANCEL, "cancelled");
+        if (perf_file_open(&f, found->inputs[i], &e) < 0)
+            f = NULL;
+        rc = pt_seams_add(c->seams, f && perf_file_info(f)->has_auxtrace ? f : NULL, err);
+        if (f)
+            perf_file_close(f);
+    }
+    return rc;
+}
+
 /* All inputs, with a border between two. One that fails among several costs only itself. */
 static int read_inputs(struct open_context *c, const struct open_found *found, struct err *err)
 {
     size_t good = 0;
-    int rc = 0;
+    int rc = find_seams(c, found, err);
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; i < found->ninputs; i++) {
         struct err e = {0};
         if (good && open_enough(c)) {
@@ -236,6 +259,7 @@ static int read_inputs(struct open_context *c, const struct open_found *found, s
             if (sample_log_add(c->log, &border) < 0)
                 return err_set(err, MTUI_E_NOMEM, "not enough memory");
         }
+        c->input = i;
         int one = read_input(c, found->inputs[i], &e);
         good += one == 0;
         if (one == MTUI_E_CANCEL || one == MTUI_E_NOMEM || (one < 0 && found->ninputs == 1))
@@ -296,6 +320,7 @@ static int build_trace(struct open_context *c, struct recording *r, struct err *
     bool exact = c->exact != NULL;
     struct trace_builder *b = exact ? c->exact : trace_builder_new(c->functions);
     struct sample_log_account a = {0};
+    char n[FMT_MAX];
     c->exact = NULL;
     open_progress(c, "building", 0, 0);
     int rc = exact ? 0 : sample_log_build(c->log, b, c->functions, &a, err);
@@ -308,6 +333,8 @@ static int build_trace(struct open_context *c, struct recording *r, struct err *
             rc = open_finish_trace(c, b, &a, exact, &r->trace, err);
         if (rc == 0 && c->flow)
             rc = stats_flow_finish(c->flow, r->trace, &r->statistics, err);
+        if (c->seams && c->repeated_bytes)
+            open_note(c, "%s of trace data stand in two snapshots and are shown once", fmt_size(n, c->repeated_bytes));
         note_account(c, &a);
         note_builder(c, b);
     }
@@ -383,6 +410,7 @@ static int open_once(struct recording **out, const char *path, const struct open
         maps_log_close(maps);
     open_found_free(&found);
     stats_flow_free(c.flow);
+    pt_seams_free(c.seams);
     if (rc < 0) {
         recording_free(r);
         return rc;

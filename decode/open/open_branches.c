@@ -68,6 +68,8 @@ static void on_branches(void *arg, const struct pt_branch *branches, size_t n)
                                   .tid = q->tid,
                                   .cpu = q->stream->cpu,
                                   .branch = *b};
+        if (b->time < q->stream->limits.from_ns || b->time >= q->stream->limits.to_ns)
+            continue; /* another snapshot tells it */
         if (q->items.len && q->items.data[q->items.len - 1].time_ns > out.time_ns)
             out.time_ns = q->items.data[q->items.len - 1].time_ns;
         if (pt_streams_count(l->source.streams) == 1)

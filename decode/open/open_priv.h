@@ -20,6 +20,8 @@ struct open_context {
     struct trace_builder *exact; /* what exact decoders have filled; NULL: there was nothing for them */
     const struct maps_log *maps; /* NULL: none */
     const struct open_found *found;
+    struct pt_seams *seams;      /* of the inputs; NULL: there is only one */
+    size_t input;                /* which of them is being read */
     bool instructions;           /* the session's clock counts them */
     uint64_t spans;              /* in exact, for the progress */
     uint64_t part_next_ns, part_wait_ns; /* when the next part is wanted; how long after the one before */

@@ -114,7 +114,7 @@ static int put_events(struct decoder *d, struct thread *t, const struct flow_eve
         if (events[i].kind == PT_EVENT_BEGIN &&
             pt_source_exec_between(&d->source, pt_source_process(&d->source, t->tid), t->last_ns, events[i].time)) {
             rc = pt_stack_events(t->stack, events + from, i - from);
-            pt_stack_reset(t->stack);
+            pt_stack_reset(t->stack, 0);
             from = i;
         }
         t->last_ns = events[i].time;
@@ -126,19 +126,47 @@ static int put_events(struct decoder *d, struct thread *t, const struct flow_eve
     return rc;
 }
 
-static int on_run(void *arg, const struct pt_run *run)
+/* Of a run, what lies within the times that its stream is to tell. True: its beginning does not, and tracing goes on
+ * in what was running then (begin). */
+static bool limit(struct pt_run *run, struct flow_event *begin)
+{
+    const struct pt_stream_limits *l = &run->stream->limits;
+    size_t early = 0;
+    while (run->n && run->events[run->n - 1].time >= l->to_ns)
+        run->n--;
+    while (early < run->n && run->events[early].time < l->from_ns)
+        early++;
+    run->events += early;
+    run->n -= early;
+    if (!early || !run->n || run->events[-1].kind == PT_EVENT_END || run->events[-1].kind == PT_EVENT_LOST)
+        return false;
+    *begin = run->events[-1];
+    begin->kind = PT_EVENT_BEGIN;
+    begin->at_start = false;
+    begin->time = l->from_ns;
+    return true;
+}
+
+static int on_run(void *arg, const struct pt_run *told)
 {
     struct decoder *d = arg;
+    struct pt_run within = *told;
+    const struct pt_run *run = &within;
+    struct flow_event begin;
+    bool begun = limit(&within, &begin);
+    if (!run->n)
+        return 0;
     struct thread *t = thread_of(d, run->tid);
     const struct flow_event *events = run->events;
     /* Another snapshot's stream: nothing goes on from one to the next. A CPU's is another stream as well. */
     if (t->stream && t->stream != run->stream && t->stream->cpu == run->stream->cpu)
-        pt_stack_reset(t->stack);
+        pt_stack_reset(t->stack, SPAN_INFERRED_END);
     t->stream = run->stream;
     note_cpu(d, t, run);
     if (!pt_clock_has_time(&d->source.clock) && (events = shift(d, t, run)) == NULL)
         return MTUI_E_NOMEM;
-    return put_events(d, t, events, run->n);
+    int rc = begun ? put_events(d, t, &begin, 1) : 0;
+    return rc < 0 ? rc : put_events(d, t, events, run->n);
 }
 
 /* ---- what is still to be decoded ---- */
@@ -175,7 +203,7 @@ static uint64_t put_rests(struct decoder *d, struct trace_builder *b)
         }
         if (!r.stream)
             r = (struct rest){.stream = p->stream, .tid = tid, .from_ns = p->time_ns};
-        uint64_t to_ns = p->stop == p->stream->len ? pt_piece_end_ns(p, &d->source.clock) : p->time_ns;
+        uint64_t to_ns = p->stop == p->stream->limits.to ? pt_piece_end_ns(p, &d->source.clock) : p->time_ns;
         r.to_ns = to_ns > r.to_ns ? to_ns : r.to_ns;
         r.bytes += p->stop - p->from;
         all += p->stop - p->from;
@@ -467,6 +495,8 @@ struct pt_input open_pt_input(const struct open_context *c)
     return (struct pt_input){.functions = c->functions,
                              .maps = c->maps,
                              .symfs = c->options->symfs,
+                             .seams = c->seams,
+                             .snapshot = c->input,
                              .cancelled = cancelled,
                              .enough = enough,
                              .arg = c};
@@ -487,8 +517,10 @@ int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b
         note_result(&d);
         open_add_modules(c, d.source.symbols);
     }
-    for (size_t i = 0; i < d.threads.len; i++)
+    for (size_t i = 0; i < d.threads.len; i++) {
+        pt_stack_reset(d.threads.data[i].stack, SPAN_INFERRED_END); /* another snapshot may follow */
         pt_stack_free(d.threads.data[i].stack);
+    }
     for (size_t i = 0; i < d.missing.len; i++)
         free(d.missing.data[i].where);
     pt_pieces_free(&d.pieces);

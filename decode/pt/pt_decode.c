@@ -151,7 +151,7 @@ static struct sum decode(struct worker *w, const struct pt_piece *p)
     const struct pt_stream *s = p->stream;
     w->piece = p;
     if (w->libipt) {
-        int rc = pt_libipt_run(w->libipt, s->data, s->len);
+        int rc = pt_libipt_run(w->libipt, s->data + p->from, p->stop - p->from);
         return (struct sum){pt_libipt_insns(w->libipt), pt_libipt_bytes(w->libipt), rc < 0};
     }
     pt_walk_run(w->walk, s->data, p->from, p->stop, s->len, p->inner);

@@ -21,17 +21,31 @@ static uint64_t time_of(const struct pt_piece *p, const struct pt_clock *clock)
     return 0;
 }
 
+bool pt_stream_next_sync(const struct pt_stream *s, const struct pt_clock *clock, size_t *at, uint64_t *time_ns)
+{
+    const uint8_t *end = s->data + s->len, *psb = s->data + *at;
+    while (*at < s->len && (psb = pt_packet_find_psb(psb, end)) != NULL) {
+        struct pt_piece p = {.stream = s, .from = (size_t)(psb - s->data), .stop = s->len};
+        if ((*time_ns = time_of(&p, clock)) != 0) {
+            *at = p.from;
+            return true;
+        }
+        psb++;
+    }
+    return false;
+}
+
 static int cut_stream(struct pt_pieces *out, const struct pt_stream *s, const struct pt_clock *clock,
                       size_t bytes)
 {
     uint64_t last_ns = 0;
-    for (size_t from = 0; from < s->len;) {
+    for (size_t from = s->limits.from; from < s->limits.to;) {
         const uint8_t *psb =
-            s->len - from > bytes ? pt_packet_find_psb(s->data + from + bytes, s->data + s->len) : NULL;
+            s->limits.to - from > bytes ? pt_packet_find_psb(s->data + from + bytes, s->data + s->limits.to) : NULL;
         struct pt_piece p = {.stream = s,
                              .from = from,
-                             .stop = psb ? (size_t)(psb - s->data) : s->len,
-                             .inner = from > 0};
+                             .stop = psb ? (size_t)(psb - s->data) : s->limits.to,
+                             .inner = from > s->limits.from};
         p.time_ns = time_of(&p, clock);
         if (p.time_ns < last_ns)
             p.time_ns = last_ns;

@@ -21,7 +21,10 @@ struct pt_pieces {
     size_t len, cap;
 };
 
-/* Cuts every stream into pieces of about `bytes` bytes. Those of one stream are in order; with by_time,
+/* The next synchronisation point with a time, at or behind *at, which becomes its place. Only perf's clock counts. */
+bool pt_stream_next_sync(const struct pt_stream *s, const struct pt_clock *clock, size_t *at, uint64_t *time_ns);
+
+/* Cuts what is to be decoded of every stream into pieces of about `bytes` bytes. Those of one stream are in order; with by_time,
  * those of all streams are in the order of their times, else stream after stream. MTUI_E_NOMEM. */
 int pt_pieces_cut(struct pt_pieces *out, const struct pt_streams *streams,
                   const struct pt_clock *clock, size_t bytes, bool by_time);

@@ -50,16 +50,6 @@ bool pt_source_exec_between(const struct pt_source *s, pid_t pid, uint64_t after
     return false;
 }
 
-/* Some perf files tell the relation of the clocks only by this record. */
-static void take_time_conv(struct pt_source *s, const struct perf_record *rec)
-{
-    if (rec->kind != PERF_REC_TIME_CONV || !rec->u.time_conv.time_mult)
-        return;
-    s->time_conv = (struct pt_clock){.time_shift = rec->u.time_conv.time_shift & 63,
-                                     .time_mult = rec->u.time_conv.time_mult,
-                                     .time_zero = rec->u.time_conv.time_zero};
-}
-
 bool pt_source_cancelled(const struct pt_source *s)
 {
     return s->input.cancelled(s->input.arg);
@@ -76,7 +66,6 @@ static int read_records(struct pt_source *s, struct perf_file *f, struct err *er
     size_t captures = 0;
     int rc;
     while ((rc = perf_file_next(f, &rec, err)) > 0) {
-        take_time_conv(s, &rec);
         if (pt_source_cancelled(s))
             return err_set(err, MTUI_E_CANCEL, "cancelled");
         if ((rc = addrspaces_apply(s->as, &rec, err)) < 0 ||
@@ -100,11 +89,6 @@ static int read_clock(struct pt_source *s, struct err *err)
     if (!pt_streams_clock(s->streams, &s->clock))
         return err_set(err, MTUI_E_FORMAT,
                        "the recording does not say how its trace was made (no AUXTRACE_INFO)");
-    if (!s->clock.time_mult) {
-        s->clock.time_mult = s->time_conv.time_mult;
-        s->clock.time_shift = s->time_conv.time_shift;
-        s->clock.time_zero = s->time_conv.time_zero;
-    }
     return 0;
 }
 
@@ -144,6 +128,8 @@ int pt_source_open(struct pt_source *s, const struct pt_input *input, struct per
     int rc = read_records(s, f, err);
     if (rc == 0)
         rc = read_clock(s, err);
+    if (rc == 0 && input->seams)
+        pt_seams_apply(input->seams, input->snapshot, s->streams, &s->clock);
     return rc < 0 ? rc : check_switches(s, err);
 }
 

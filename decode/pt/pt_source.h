@@ -8,6 +8,7 @@
 #include "decode/image/code_image.h"
 #include "decode/image/symbolize.h"
 #include "decode/perf/perf_file.h"
+#include "decode/pt/pt_seams.h"
 #include "decode/pt/pt_streams.h"
 #include "decode/pt/pt_switches.h"
 
@@ -28,6 +29,8 @@ struct pt_input {
     struct functions *functions; /* of the trace to be */
     const struct maps_log *maps; /* NULL: none */
     const char *symfs;           /* NULL: none */
+    const struct pt_seams *seams; /* NULL: the file is the only one */
+    size_t snapshot;              /* which one of the seams' it is */
     bool (*cancelled)(const void *arg); /* nothing of the result is wanted; any thread */
     bool (*enough)(const void *arg);    /* what is decoded by now is wanted, not more; any thread */
     const void *arg;
@@ -41,7 +44,6 @@ struct pt_source {
     struct pt_streams *streams;
     struct pt_switches *switches;
     struct pt_clock clock;
-    struct pt_clock time_conv; /* of a TIME_CONV record: its relation to perf's clock; time_mult 0: none */
     VEC(struct pt_hole) holes;
     VEC(struct pt_exec) execs; /* in the order of time */
 };

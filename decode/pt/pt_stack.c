@@ -425,12 +425,14 @@ int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t 
     return s->no_memory ? MTUI_E_NOMEM : 0;
 }
 
-void pt_stack_reset(struct pt_stack *s)
+void pt_stack_reset(struct pt_stack *s, unsigned flags)
 {
     end_tx(s, true);
+    if (s->returning) /* that was the last event */
+        s->last_ns = s->ret.time;
     pt_stack_settle(s, NULL);
     s->paused = false;
     s->open.len = 0;
     pt_stack_forget_parked(s);
-    trace_builder_cut(s->b, s->thread, s->last_ns, 0);
+    trace_builder_cut(s->b, s->thread, s->last_ns, flags);
 }

@@ -49,7 +49,7 @@ int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t 
 const struct trace_pause *pt_stack_doubtful(const struct pt_stack *s);
 
 /* Another program runs in the process (exec), or the recording jumps to another snapshot: nothing that
- * was open is open any more. */
-void pt_stack_reset(struct pt_stack *s);
+ * was open is open any more. flags: of those spans, how they ended (SPAN_INFERRED_END: they may have gone on). */
+void pt_stack_reset(struct pt_stack *s, unsigned flags);
 
 #endif

@@ -32,6 +32,7 @@ struct pt_streams {
     bool have_info;
     uint64_t pmu_type, config; /* of the intel_pt event */
     uint64_t info[INFO_KNOWN];
+    struct pt_clock time_conv; /* of a TIME_CONV record; time_mult 0: none */
 };
 
 struct pt_streams *pt_streams_new(void)
@@ -61,6 +62,15 @@ static void take_info(struct pt_streams *s, const struct perf_file *f, const str
             s->config = perf_file_event(f, i)->config;
 }
 
+/* Some perf files tell the relation of the clocks only by this record. */
+static void take_time_conv(struct pt_streams *s, const struct perf_record *rec)
+{
+    if (rec->u.time_conv.time_mult)
+        s->time_conv = (struct pt_clock){.time_shift = rec->u.time_conv.time_shift & 63,
+                                         .time_mult = rec->u.time_conv.time_mult,
+                                         .time_zero = rec->u.time_conv.time_zero};
+}
+
 int pt_streams_add(struct pt_streams *s, const struct perf_file *f, const struct perf_record *rec,
                    struct err *err)
 {
@@ -70,6 +80,8 @@ int pt_streams_add(struct pt_streams *s, const struct perf_file *f, const struct
                            rec->u.auxtrace_info.type);
         take_info(s, f, rec);
     }
+    if (rec->kind == PERF_REC_TIME_CONV)
+        take_time_conv(s, rec);
     if (rec->kind != PERF_REC_AUXTRACE)
         return 0;
     size_t len;
@@ -114,7 +126,8 @@ static int join(struct pt_streams *s, size_t from, size_t to, size_t len, struct
                            .cpu = first->cpu,
                            .order = first->order,
                            .data = first->data,
-                           .len = len};
+                           .len = len,
+                           .limits = {.to = len, .to_ns = UINT64_MAX}};
     if (to - from > 1) {
         st.joined = malloc(len ? len : 1);
         if (!st.joined)
@@ -271,6 +284,15 @@ int pt_streams_finish(struct pt_streams *s, struct err *err)
     return rc;
 }
 
+void pt_streams_limit(struct pt_streams *s, size_t i, struct pt_stream_limits limits)
+{
+    struct pt_stream *st = &s->streams.data[i];
+    st->limits = limits;
+    if (limits.from > limits.to)
+        st->limits.from = limits.to;
+    s->overlapping += st->len - (st->limits.to - st->limits.from);
+}
+
 size_t pt_streams_count(const struct pt_streams *s)
 {
     return s->streams.len;
@@ -303,6 +325,11 @@ bool pt_streams_clock(const struct pt_streams *s, struct pt_clock *clock)
     uint64_t mask = info[INFO_MTC_FREQ_BITS];
     if (mask)
         clock->mtc_period = (unsigned)((s->config & mask) >> __builtin_ctzll(mask)) & 15;
+    if (!clock->time_mult) {
+        clock->time_mult = s->time_conv.time_mult;
+        clock->time_shift = s->time_conv.time_shift;
+        clock->time_zero = s->time_conv.time_zero;
+    }
     return true;
 }
 

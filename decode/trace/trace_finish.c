@@ -204,11 +204,14 @@ static int by_gap_time(const void *a, const void *b)
     return strcmp(x->detail, y->detail);
 }
 
+/* At the same time, what is over (MARK_NOTE) stands before what begins. */
 static int by_mark_time(const void *a, const void *b)
 {
     const struct mark *x = a, *y = b;
     if (x->time_ns != y->time_ns)
         return x->time_ns < y->time_ns ? -1 : 1;
+    if ((x->kind == MARK_NOTE) != (y->kind == MARK_NOTE))
+        return x->kind == MARK_NOTE ? -1 : 1;
     if (x->tid != y->tid)
         return x->tid < y->tid ? -1 : 1;
     if (x->kind != y->kind)
