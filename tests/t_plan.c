@@ -211,8 +211,8 @@ static void sample_commands(void **state)
                                .output_dir = "/tmp/rec"};
     assert_command(&plan, "6.1.0", NULL,
                    "perf record -o /tmp/rec/perf.data --control=fd:3,4 -e cpu-clock -F 9999 "
-                   "--call-graph fp --switch-events -m 1024K --overwrite --switch-output=signal -T "
-                   "--no-buildid-cache --no-bpf-event -p 4711,4712");
+                   "--call-graph fp --switch-events --sample-cpu -m 1024K --overwrite "
+                   "--switch-output=signal -T --no-buildid-cache --no-bpf-event -p 4711,4712");
     plan.mode = PLAN_RING;
     plan.control = PLAN_CONTROL_SIGNALS;
     plan.ring_bytes = 3u << 20;
@@ -221,7 +221,7 @@ static void sample_commands(void **state)
     plan.n_pids = 1;
     assert_command(&plan, "4.19.0", NULL,
                    "perf record -o /tmp/rec/perf.data -e cpu-clock -F 500 --call-graph dwarf "
-                   "--switch-events -m 4096K --overwrite -T --no-buildid-cache -p 4711");
+                   "--switch-events --sample-cpu -m 4096K --overwrite -T --no-buildid-cache -p 4711");
     plan.mode = PLAN_WHOLE;
     plan.sample_by_clock = false;
     plan.call_graph = PLAN_CALL_GRAPH_LBR;
@@ -230,7 +230,7 @@ static void sample_commands(void **state)
     plan.n_tids = 2;
     assert_command(&plan, "6.1.0", NULL,
                    "perf record -o '/tmp/with space/perf.data' -e cycles -F 500 --call-graph lbr "
-                   "--switch-events -m 4096K -T --no-buildid-cache --no-bpf-event --per-thread -t "
+                   "--switch-events --sample-cpu -m 4096K -T --no-buildid-cache --no-bpf-event --per-thread -t "
                    "4711,4712");
 }
 

@@ -114,7 +114,8 @@ static const char *call_graph_option(enum plan_call_graph g)
 /* No :u on the event: a sample taken inside a system call has the user stack that led there, and
  * leaving these out would tear a hole into every call that waits for the kernel. Where the kernel
  * may not be sampled, perf falls back to :u by itself. */
-static void add_sample_event(const struct record_plan *plan, struct plan_argv *argv)
+static void add_sample_event(const struct record_plan *plan, const struct perf_version *version,
+                             struct plan_argv *argv)
 {
     plan_argv_add(argv, "-e");
     plan_argv_add(argv, plan->sample_by_clock ? "cpu-clock" : "cycles");
@@ -123,6 +124,8 @@ static void add_sample_event(const struct record_plan *plan, struct plan_argv *a
     plan_argv_add(argv, "--call-graph");
     plan_argv_add(argv, call_graph_option(plan->call_graph));
     plan_argv_add(argv, "--switch-events");
+    if (perf_version_at_least(version, 4, 9)) /* without it a sample tells its CPU with -a alone */
+        plan_argv_add(argv, "--sample-cpu");
     plan_argv_add(argv, "-m");
     add(argv, "%" PRIu64 "K", plan_ring_bytes(plan, NULL) / 1024);
     if (plan->mode != PLAN_WHOLE)
@@ -186,7 +189,7 @@ int plan_perf_argv(const struct record_plan *plan, const struct perf_version *ve
     if (plan->recorder == PLAN_PT)
         add_pt_event(plan, caps ? caps : &no_caps, argv);
     else
-        add_sample_event(plan, argv);
+        add_sample_event(plan, version, argv);
     plan_argv_add(argv, "-T");
     /* Copying binaries into ~/.debug takes seconds; the snapshot directory has its own copies. */
     plan_argv_add(argv, "--no-buildid-cache");
