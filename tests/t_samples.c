@@ -254,6 +254,18 @@ static void field_H8_exec_ends_the_stack(void **state)
     expect(&x, "0 main 100-112 sp; 0 main 120-140 ep; 1 work 100-112 sp; 1 parse 120-140 ep");
 }
 
+/* A switch out that ends the recording leaves no wait: no time has passed. */
+static void a_wait_takes_time(void **state)
+{
+    (void)state;
+    struct stream x = start(100, 120);
+    stack(&x, 100, "mw");
+    out(&x, 110);
+    in(&x, 110);
+    out(&x, 120);
+    expect(&x, "0 main 100-120 sep; 1 work 100-120 sep");
+}
+
 static void lost_switches_are_repaired(void **state)
 {
     (void)state;
@@ -548,6 +560,7 @@ int main(void)
         cmocka_unit_test(idle_threads_wait_from_the_start),
         cmocka_unit_test(born_and_ended_inside),
         cmocka_unit_test(field_H8_exec_ends_the_stack),
+        cmocka_unit_test(a_wait_takes_time),
         cmocka_unit_test(lost_switches_are_repaired),
         cmocka_unit_test(migrations_are_marks),
         cmocka_unit_test(the_period_is_the_median_of_cpu_time),

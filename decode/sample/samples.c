@@ -356,7 +356,7 @@ static int finish_waiting(struct samples *s, size_t thread, struct sampled *t)
         leave_to(s, thread, t->waits.data[0].from_ns, 0, SPAN_INFERRED_END);
         rc = put_waits(s, thread, t);
     }
-    if (rc == 0)
+    if (rc == 0 && last > t->off_ns) /* else the switch is the last that was recorded: no time has passed */
         rc = put_wait(s, thread, &w);
     leave_to(s, thread, last, 0, SPAN_INFERRED_END);
     return rc;
