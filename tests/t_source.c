@@ -17,6 +17,10 @@
 #include "tui/term/glyph.h"
 #include "tui/trace/source_answer.h"
 #include "tui/timeline/timeline.h"
+#include "tui/analysis/v_calls.h"
+#include "tui/analysis/v_compare.h"
+#include "tui/analysis/v_event.h"
+#include "tui/analysis/v_function.h"
 #include "tui/timeline/v_timeline.h"
 
 /* The numbers of its lines are those below: the text begins with line 1. */
@@ -284,6 +288,70 @@ static void draw(struct timeline *tl, struct surface *s)
     view_timeline.draw(tl, s, (struct rect){1, 0, surface_rows(s) - 3, surface_cols(s)});
 }
 
+/* The editor is asked for at a line of the program. */
+static void assert_edits(struct model *m, const struct view_ops *ops, void *view, const char *arg, int line)
+{
+    m->want.edit_line = 0;
+    assert_true(ops->action(view, ACT_SOURCE, arg));
+    assert_true(m->want.edit_path && ends_with(m->want.edit_path, "/prog.c"));
+    assert_int_equal(m->want.edit_line, line);
+}
+
+static void *shown(struct model *m, const struct view_ops *ops, struct surface *s)
+{
+    void *view = ops->create(m);
+    ops->changed(view, MODEL_TRACE);
+    if (ops->show)
+        ops->show(view);
+    ops->draw(view, s, (struct rect){1, 0, surface_rows(s) - 3, surface_cols(s)});
+    return view;
+}
+
+/* leaf() begins in line 4; this call of it, through the pointer, is in line 14. */
+static void from_the_lists(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open(&r);
+    struct trace *t = one_call(&r, span_site_flags(r.ret[2]));
+    struct model *m = model_new(NULL, NULL);
+    m->glyphs = glyphs_of(GLYPHS_ASCII);
+    struct surface *s = surface_new(30, 100);
+    model_set_trace(m, t, "snap 1", NULL, NULL);
+    void *v = shown(m, &view_event, s);
+    view_event.action(v, ACT_FIRST, NULL);
+    view_event.action(v, ACT_DOWN, NULL);
+    assert_edits(m, &view_event, v, NULL, 4);
+    assert_edits(m, &view_event, v, "call", 14);
+    assert_true(view_event.action(v, ACT_SOURCE, "else"));
+    assert_true(m->say_severity == SAY_ERROR);
+    view_event.destroy(v);
+    v = shown(m, &view_function, s);
+    view_function.action(v, ACT_FILTER, "leaf");
+    assert_edits(m, &view_function, v, NULL, 4);
+    assert_edits(m, &view_function, v, "call", 14);
+    view_function.action(v, ACT_FILTER, "no such name");
+    assert_true(view_function.action(v, ACT_SOURCE, NULL));
+    assert_string_equal(m->say, "no function is chosen");
+    view_function.destroy(v);
+    const struct span *leaf = trace_row(t, 0, 1, &(size_t){0});
+    for (int compare = 0; compare < 2; compare++) {
+        const struct view_ops *ops = compare ? &view_compare : &view_calls;
+        model_name_subject(m, (struct model_subject){.valid = true, .call = true, .fn = leaf->fn, .depth = 1});
+        v = shown(m, ops, s);
+        assert_true(ops->action(v, compare ? ACT_COMPARE : ACT_CALLS, NULL));
+        ops->draw(v, s, (struct rect){1, 0, 27, 100});
+        assert_edits(m, ops, v, NULL, 4);
+        if (!compare) /* its rows are functions */
+            assert_edits(m, ops, v, "call", 14);
+        ops->destroy(v);
+    }
+    surface_free(s);
+    model_free(m);
+    trace_free(t);
+    rig_close(&r);
+}
+
 static void on_the_screen(void **state)
 {
     struct rig r;
@@ -339,6 +407,7 @@ int main(void)
         cmocka_unit_test(call_sites),     cmocka_unit_test(unknown_site),
         cmocka_unit_test(instructions),   cmocka_unit_test(another_source),
         cmocka_unit_test(nothing_at_hand), cmocka_unit_test(listing),
+        cmocka_unit_test(from_the_lists),
         cmocka_unit_test(on_the_screen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "core/base/regex.h"
 #include "core/base/vec.h"
 #include "decode/trace/stats.h"
+#include "tui/trace/source_edit.h"
 #include "tui/ui/bar.h"
 #include "tui/ui/line.h"
 #include "tui/analysis/function_pane.h"
@@ -46,6 +47,7 @@ struct calls_view {
     struct model *m;
     struct list *list;
     struct table table;
+    struct source_edit *source;
     const struct trace *trace; /* NULL: no function was chosen */
     fn_id fn;
     struct stats_options options;
@@ -366,6 +368,7 @@ static void *create(struct model *m)
 {
     struct calls_view *v = xcalloc(1, sizeof *v);
     v->m = m;
+    v->source = source_edit_new(m);
     v->list = list_new(columns, COL_COUNT, &list_rows, v);
     v->table = (struct table){m, v->list, columns, &table_ops, v};
     list_set_sort(v->list, COL_DURATION, false);
@@ -376,6 +379,7 @@ static void destroy(void *view)
 {
     struct calls_view *v = view;
     forget(v);
+    source_edit_free(v->source);
     filter_free(&v->filter);
     list_free(v->list);
     vec_free(&v->rows);
@@ -470,16 +474,18 @@ static void draw(void *view, struct surface *s, struct rect r)
                                 v->m->glyphs);
 }
 
-static void name_subject(struct calls_view *v)
+/* The selected call. */
+static struct model_subject subject_of(const struct calls_view *v)
 {
     const struct stats_call *c = call_at(v, list_selected(v->list));
-    if (c && v->shown)
-        model_name_subject(v->m, (struct model_subject){.valid = true,
-                                                        .call = true,
-                                                        .fn = v->fn,
-                                                        .thread = c->thread,
-                                                        .depth = c->depth,
-                                                        .index = c->index});
+    if (!c)
+        return (struct model_subject){0};
+    return (struct model_subject){.valid = true,
+                                  .call = true,
+                                  .fn = v->fn,
+                                  .thread = c->thread,
+                                  .depth = c->depth,
+                                  .index = c->index};
 }
 
 static bool own_action(struct calls_view *v, enum action act, const char *arg)
@@ -489,6 +495,9 @@ static bool own_action(struct calls_view *v, enum action act, const char *arg)
         v->one_thread = !v->one_thread;
         model_say(v->m, v->one_thread ? "the thread of the timeline's cursor alone" : "all threads");
         count(v);
+        return true;
+    case ACT_SOURCE:
+        source_edit_subject(v->source, v->trace, subject_of(v), arg);
         return true;
     case ACT_COPY:
         model_copy(v->m, function_of(v)->name);
@@ -512,8 +521,8 @@ static bool action(void *view, enum action act, const char *arg)
     struct calls_view *v = view;
     if (act == ACT_CALLS)
         return answer(v);
-    if (act == ACT_COMPARE)
-        name_subject(v); /* the screen that answers comes next */
+    if (act == ACT_COMPARE && v->shown && subject_of(v).valid)
+        model_name_subject(v->m, subject_of(v)); /* the screen that answers comes next */
     if (act == ACT_COMPARE || !v->trace || !v->shown || !own_action(v, act, arg))
         return false;
     model_redraw(v->m);

@@ -6,6 +6,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
+#include "tui/trace/source_edit.h"
 #include "tui/ui/bar.h"
 #include "tui/ui/line.h"
 #include "tui/analysis/compare_rows.h"
@@ -24,6 +25,7 @@ struct compare_view {
     struct list *list;
     struct table table;
     struct compare_rows *rows;
+    struct source_edit *source;
     const struct trace *trace; /* NULL: no call was chosen */
     fn_id fn;
     struct stats_call call[2]; /* this one, the median */
@@ -213,6 +215,7 @@ static void *create(struct model *m)
 {
     struct compare_view *v = xcalloc(1, sizeof *v);
     v->m = m;
+    v->source = source_edit_new(m);
     v->rows = compare_rows_new();
     v->list = list_new(compare_columns, CMP_COUNT, &list_rows, v);
     v->table = (struct table){m, v->list, compare_columns, &table_ops, v};
@@ -224,6 +227,7 @@ static void destroy(void *view)
 {
     struct compare_view *v = view;
     forget(v);
+    source_edit_free(v->source);
     list_free(v->list);
     compare_rows_free(v->rows);
     free(v);
@@ -347,6 +351,13 @@ static void draw(void *view, struct surface *s, struct rect r)
         draw_pane(v, s, (struct rect){r.row + r.rows - pane, r.col, pane, r.cols});
 }
 
+/* The chosen row's function. */
+static struct model_subject subject_of(const struct compare_view *v)
+{
+    const struct compare_row *row = compare_rows_at(v->rows, list_selected(v->list));
+    return row ? (struct model_subject){.valid = true, .fn = row->fn} : (struct model_subject){0};
+}
+
 static bool own_action(struct compare_view *v, enum action act, const char *arg)
 {
     const struct compare_row *row = compare_rows_at(v->rows, list_selected(v->list));
@@ -354,6 +365,9 @@ static bool own_action(struct compare_view *v, enum action act, const char *arg)
     case ACT_PANE_NEXT:
     case ACT_PANE_PREV:
         v->side = !v->side;
+        return true;
+    case ACT_SOURCE:
+        source_edit_subject(v->source, v->trace, subject_of(v), arg);
         return true;
     case ACT_COPY:
         if (row)
@@ -370,21 +384,13 @@ static bool own_action(struct compare_view *v, enum action act, const char *arg)
     }
 }
 
-/* Calls of the chosen row's function. */
-static void name_subject(struct compare_view *v)
-{
-    const struct compare_row *row = compare_rows_at(v->rows, list_selected(v->list));
-    if (row && v->shown)
-        model_name_subject(v->m, (struct model_subject){.valid = true, .fn = row->fn});
-}
-
 static bool action(void *view, enum action act, const char *arg)
 {
     struct compare_view *v = view;
     if (act == ACT_COMPARE)
         return answer(v);
-    if (act == ACT_CALLS)
-        name_subject(v); /* the screen that answers comes next */
+    if (act == ACT_CALLS && v->shown && subject_of(v).valid)
+        model_name_subject(v->m, subject_of(v)); /* the screen that answers comes next */
     if (act == ACT_CALLS || !v->trace || !v->shown || !own_action(v, act, arg))
         return false;
     model_redraw(v->m);

@@ -8,6 +8,7 @@
 #include "core/base/fmt.h"
 #include "tui/analysis/event_draw.h"
 #include "tui/analysis/event_list.h"
+#include "tui/trace/source_edit.h"
 #include "tui/ui/model.h"
 #include "tui/timeline/ruler.h"
 #include "tui/trace/trace_export.h"
@@ -21,6 +22,7 @@ struct event_view {
     struct flame_source *src;
     struct event_list list;
     struct trace_export *export;
+    struct source_edit *source;
     bool all_threads, follow;
     char *filter;        /* as typed */
     char *name;          /* of it, the part of a function's name; NULL: none */
@@ -72,6 +74,7 @@ static void *create(struct model *m)
     v->m = m;
     v->follow = true;
     v->export = trace_export_new(m, "spans");
+    v->source = source_edit_new(m);
     new_trace(v);
     return v;
 }
@@ -80,6 +83,7 @@ static void destroy(void *view)
 {
     struct event_view *v = view;
     trace_export_free(v->export);
+    source_edit_free(v->source);
     event_list_free(&v->list);
     flame_source_free(v->src);
     free(v->filter);
@@ -340,16 +344,18 @@ static bool open_here(struct event_view *v)
     return true;
 }
 
-static void name_subject(struct event_view *v)
+/* The call that the chosen event belongs to; of gaps and marks none. */
+static struct model_subject subject_of(const struct event_view *v)
 {
     const struct event *ev = event_list_chosen(&v->list);
-    if (ev && ev->span)
-        model_name_subject(v->m, (struct model_subject){.valid = true,
-                                                        .call = true,
-                                                        .fn = ev->span->fn,
-                                                        .thread = ev->thread,
-                                                        .depth = ev->depth,
-                                                        .index = ev->index});
+    if (!ev || !ev->span)
+        return (struct model_subject){0};
+    return (struct model_subject){.valid = true,
+                                  .call = true,
+                                  .fn = ev->span->fn,
+                                  .thread = ev->thread,
+                                  .depth = ev->depth,
+                                  .index = ev->index};
 }
 
 static bool copy(struct event_view *v)
@@ -416,8 +422,12 @@ static bool act(struct event_view *v, enum action action, const char *arg)
         return go_to(v, arg);
     case ACT_COMPARE:
     case ACT_CALLS:
-        name_subject(v); /* the screens that answer come next */
+        if (subject_of(v).valid)
+            model_name_subject(v->m, subject_of(v)); /* the screens that answer come next */
         return false;
+    case ACT_SOURCE:
+        source_edit_subject(v->source, v->trace, subject_of(v), arg);
+        return true;
     case ACT_COPY:
         return copy(v);
     case ACT_EXPORT:

@@ -13,6 +13,7 @@
 #include "tui/ui/model.h"
 #include "tui/timeline/ruler.h"
 #include "tui/ui/table.h"
+#include "tui/trace/source_edit.h"
 #include "tui/trace/trace_export.h"
 #include "tui/trace/trace_stats.h"
 
@@ -26,6 +27,7 @@ struct function_view {
     struct table table;
     struct function_pane *pane;
     struct trace_export *export;
+    struct source_edit *source;
     bool shown, stale; /* stale: to be counted anew once it is shown */
     bool one_thread, details;
     uint64_t keep; /* identity of the row to select once the rows are there again; 0: none */
@@ -172,6 +174,7 @@ static void *create(struct model *m)
     v->rows = function_rows_new();
     v->pane = function_pane_new(m->loop, pane_ready, m);
     v->export = trace_export_new(m, "functions");
+    v->source = source_edit_new(m);
     v->list = list_new(function_columns, FCOL_COUNT, &list_rows, v);
     v->table = (struct table){m, v->list, function_columns, &table_ops, v};
     list_set_sort(v->list, FCOL_SELF, false);
@@ -184,6 +187,7 @@ static void destroy(void *view)
     struct function_view *v = view;
     trace_stats_free(v->stats);
     trace_export_free(v->export);
+    source_edit_free(v->source);
     function_pane_free(v->pane);
     list_free(v->list);
     function_rows_free(v->rows);
@@ -259,12 +263,13 @@ static void draw(void *view, struct surface *s, struct rect r)
 }
 
 /* The chosen function, and of its calls the one chosen in the pane. */
-static void name_subject(struct function_view *v, const struct function_stats *f)
+/* The selected function, and of its calls the one that is chosen. */
+static struct model_subject subject_of(struct function_view *v, const struct function_stats *f)
 {
     const struct stats_call *c = function_pane_call(v->pane);
     struct stats_call one;
     if (!f)
-        return;
+        return (struct model_subject){0};
     if (!c && stats_longest(v->m->trace, f->fn, &v->options, &one, 1) == 1)
         c = &one;
     struct model_subject subject = {.valid = true, .fn = f->fn, .call = c != NULL};
@@ -273,7 +278,7 @@ static void name_subject(struct function_view *v, const struct function_stats *f
         subject.depth = c->depth;
         subject.index = c->index;
     }
-    model_name_subject(v->m, subject);
+    return subject;
 }
 
 static bool own_action(struct function_view *v, enum action act, const char *arg)
@@ -282,8 +287,12 @@ static bool own_action(struct function_view *v, enum action act, const char *arg
     switch ((int)act) {
     case ACT_COMPARE:
     case ACT_CALLS:
-        name_subject(v, f); /* the screens that answer come next */
+        if (f)
+            model_name_subject(v->m, subject_of(v, f)); /* the screens that answer come next */
         return false;
+    case ACT_SOURCE:
+        source_edit_subject(v->source, v->m->trace, subject_of(v, f), arg);
+        return true;
     case ACT_CALLERS:
     case ACT_DETAILS:
         v->details = !v->details;

@@ -9,6 +9,7 @@
 #include "tui/term/glyph.h"
 #include "tui/ui/name.h"
 #include "tui/trace/source_draw.h"
+#include "tui/trace/source_edit.h"
 #include "tui/term/theme.h"
 #include "tui/timeline/timeline.h"
 
@@ -123,32 +124,14 @@ void tl_draw_source(struct timeline *tl, struct surface *s, struct rect r)
 
 /* ---- The editor ---- */
 
-static bool has_source(const struct source_text *t)
-{
-    return t->path && t->n && !t->addrs;
-}
-
 void tl_edit_source(struct timeline *tl, const char *arg)
 {
-    bool call = arg && strcmp(arg, "call") == 0;
-    if (arg && *arg && !call) {
-        model_error(tl->m, "source takes nothing, or call: where the function is called");
-        return;
-    }
-    if (!selection_span(tl->src, &tl->sel))
+    bool call;
+    if (!source_edit_parse(tl->m, arg, &call) || !selection_span(tl->src, &tl->sel))
         return;
     const struct source_answer *a = tl_source(tl);
-    if (!a) {
-        model_say(tl->m, "the source is still being looked up");
-        return;
-    }
-    const struct source_text *t = call ? &a->call : &a->function;
-    if (!call && !has_source(t) && has_source(&a->call)) {
-        t = &a->call;
-        model_say(tl->m, "its own source is not here: this is where it is called");
-    }
-    if (has_source(t))
-        model_edit_source(tl->m, t->path, t->line);
+    if (a)
+        source_edit_answer(tl->m, a, call);
     else
-        model_say(tl->m, "no source: %s", t->why ? t->why : "no line is known");
+        model_say(tl->m, "the source is still being looked up");
 }
