@@ -438,6 +438,9 @@ static void specs(void **state)
         assert_int_equal(modules_resolve(m, "ksys_read", &lines, &err), MTUI_E_NOTSUP);
         assert_non_null(strstr(err.text, "kernel function"));
     }
+    assert_int_equal(modules_resolve(m, "libc:no_such_function", &lines, &err), MTUI_E_NOENT);
+    assert_non_null(strstr(err.text, "no function no_such_function in libc"));
+    assert_null(strstr(err.text, "h-server"));
     assert_int_equal(modules_resolve(m, "libc:getenv", &lines, &err), 0);
     assert_non_null(strstr(modules_at(m, lines.data[0].module)->name, "libc"));
     module_addrs_free(&lines);

@@ -103,6 +103,9 @@ struct module_addrs { /* strings and array are its own; sorted by module, vaddr;
     size_t len;
 };
 
+/* Whether a module goes by that name, as it stands before the colon of a SPEC. */
+bool modules_named(const struct modules *m, const char *name);
+
 void module_addrs_free(struct module_addrs *a);
 
 /* Resolves SPEC to every address it names:

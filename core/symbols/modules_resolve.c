@@ -384,10 +384,10 @@ static bool is_kernel_symbol(const char *name)
     return found;
 }
 
-static bool any_module_named(const struct search *s)
+bool modules_named(const struct modules *m, const char *name)
 {
-    for (size_t i = 0; i < modules_count(s->m); i++)
-        if (wanted_module(s, i))
+    for (size_t i = 0; i < modules_count(m); i++)
+        if (modules_at(m, i)->mapped && module_is(modules_at(m, i), name))
             return true;
     return false;
 }
@@ -396,8 +396,10 @@ static bool any_module_named(const struct search *s)
 static const char *stripped_module(const struct search *s)
 {
     for (size_t i = 0; i < modules_count(s->m); i++) {
-        const struct symtab *t = wanted_module(s, i) ? modules_symtab(s->m, i, NULL) : NULL;
-        if (!modules_at(s->m, i)->is_vdso && (!t || symtab_note(t)))
+        if (!wanted_module(s, i) || modules_at(s->m, i)->is_vdso)
+            continue;
+        const struct symtab *t = modules_symtab(s->m, i, NULL);
+        if (!t || symtab_note(t))
             return modules_at(s->m, i)->name;
     }
     return NULL;
@@ -413,7 +415,7 @@ static int explain_ifunc(const struct search *s, struct err *err)
 
 static int explain_nothing(const struct search *s, struct err *err)
 {
-    if (s->module && !any_module_named(s))
+    if (s->module && !modules_named(s->m, s->module))
         return err_set(err, MTUI_E_NOENT, "no module %s is mapped", s->module);
     enum module_spec kind = modules_spec_kind(s->spec);
     if (kind == MODULE_SPEC_LINE && s->line_err.code) {
@@ -440,7 +442,8 @@ static int explain_nothing(const struct search *s, struct err *err)
     char hint[200] = "";
     if (stripped)
         snprintf(hint, sizeof hint, " (%.100s is stripped)", stripped);
-    return err_set(err, MTUI_E_NOENT, "no function %s%s%s%s", s->spec, hint, n ? "; near: " : "", text);
+    return err_set(err, MTUI_E_NOENT, "no function %s%s%.100s%s%s%s", s->spec, s->module ? " in " : "",
+                   s->module ? s->module : "", hint, n ? "; near: " : "", text);
 }
 
 int modules_resolve(struct modules *m, const char *spec, struct module_addrs *out, struct err *err)

@@ -55,7 +55,8 @@ int trigger_program_resolve(struct trigger_program *p, const struct trigger *t, 
         rc = trigger_resolve(f->modules, t, number, out, &why);
         if (rc == 0)
             return 0;
-        if (first.code == 0 || (first.code == MTUI_E_NOENT && rc != MTUI_E_NOENT))
+        bool meant = t->module && modules_named(f->modules, t->module);
+        if (first.code == 0 || (first.code == MTUI_E_NOENT && (meant || rc != MTUI_E_NOENT)))
             first = why;
     }
     return err_set(err, first.code ? first.code : MTUI_E_NOENT, "%s",
