@@ -12,6 +12,7 @@
 
 #include "core/base/alloc.h"
 #include "core/machine/target.h"
+#include "core/trigger/hwbreak.h"
 #include "core/trigger/trigger_prepare.h"
 #include "tests/lib_program.h"
 #include "tests/lib_trigger.h"
@@ -203,6 +204,127 @@ static void field_H8_exec_in_the_target(void **state)
     victim_kill(&v);
 }
 
+static bool has_fired(void *arg)
+{
+    return ((struct seen *)arg)->hits > 0;
+}
+
+static bool was_told(void *arg)
+{
+    return strstr(((struct seen *)arg)->message, "waiting for") != NULL;
+}
+
+/* Starts ARGV with one trigger armed before it runs, and waits for something to become true. */
+static void run_until(struct seen *s, char *const *argv, const char *spec, bool (*what)(void *arg))
+{
+    struct target_callbacks events = {.changed = on_target};
+    struct target_run_options run = {.argv = argv, .stdio = TARGET_PTY};
+    struct target *target = NULL;
+    struct err err = {0};
+    uint64_t ended = 0;
+    *s = (struct seen){.loop = loop_new()};
+    assert_int_equal(target_run(s->loop, &run, &events, &ended, &target, &err), 0);
+    struct trigger_set_options options = {.may_pend = true, .executable = target_executable(target)};
+    seen_open(s, &options, spec, NULL);
+    if (trigger_set_arm(s->set, target_pid(target), &err) != 0)
+        fail_msg("%s: %s", spec, err.text);
+    assert_int_equal(target_go(target, &err), 0);
+    assert_true(loop_until_true(s->loop, what, s));
+    target_free(target, TARGET_END);
+}
+
+/* The kernel takes no uprobe at a lock prefix, and does not say so for a file that is mapped later. */
+static void instruction_that_takes_no_uprobe(void **state)
+{
+    (void)state;
+    char *dir = program_mkdir();
+    unsigned slots = 0;
+    struct seen s;
+    struct err err = {0};
+    program_write(dir, "locked.c",
+                  "#include <poll.h>\n"
+                  "long n;\n"
+                  "void locked(void), many(void);\n"
+                  "__asm__(\".text\\n.globl locked\\n.type locked,@function\\n\"\n"
+                  "        \"locked: lock addq $1, n(%rip)\\n test %rdi, %rdi\\n jz 1f\\n ret\\n\"\n"
+                  "        \"1: ret\\n\\n nop\\n ret\\n nop\\n ret\\n nop\\n ret\\n .size locked, . - locked\\n\");\n"
+                  "int main(void) { for (;;) { locked(); poll(0, 0, 1); } }\n");
+    assert_true(program_build(dir, "locked.c", "locked", "-O1 -fPIE -pie"));
+    char *path = xasprintf("%s/locked", dir);
+    char *argv[] = {path, NULL};
+    bool fire = hwbreak_self_test(&slots, NULL) == 0;
+    if (fire) {
+        run_until(&s, argv, "locked", has_fired);
+        assert_int_equal(trigger_set_status(s.set, 0), TRIGGER_ARMED);
+        assert_non_null(strstr(s.message, "\"lock addq"));
+        seen_close(&s);
+    }
+
+    /* More places than there are breakpoints, or breakpoints not wanted: refused, not waited for. */
+    struct target_callbacks events = {.changed = on_target};
+    struct target_run_options run = {.argv = argv, .stdio = TARGET_PTY};
+    uint64_t ended = 0;
+    for (int i = 0; i < 2; i++) {
+        struct target *target = NULL;
+        s = (struct seen){.loop = loop_new()};
+        assert_int_equal(target_run(s.loop, &run, &events, &ended, &target, &err), 0);
+        struct trigger_set_options options = {.may_pend = true,
+                                              .probe.mechanism = i ? PROBE_UPROBE : PROBE_AUTO,
+                                              .executable = target_executable(target)};
+        seen_open(&s, &options, i ? "locked" : "locked@return", NULL);
+        assert_int_equal(trigger_set_arm(s.set, target_pid(target), &err), MTUI_E_NOTSUP);
+        assert_non_null(strstr(err.text, "\"lock addq"));
+        target_free(target, TARGET_END);
+        seen_close(&s);
+    }
+    free(path);
+    program_rmdir(dir);
+}
+
+/* A mistyped name is not waited for in silence. */
+static void name_that_is_not_there(void **state)
+{
+    (void)state;
+    char *path = victim_path("victim");
+    char *argv[] = {path, NULL};
+    struct seen s;
+    run_until(&s, argv, "tracde", was_told);
+    assert_non_null(strstr(s.message, "tracde: no function of that name in "));
+    assert_non_null(strstr(s.message, "near: traced"));
+    assert_int_equal(trigger_set_status(s.set, 0), TRIGGER_PENDING);
+    seen_close(&s);
+    run_until(&s, argv, "libc:no_such_function_at_all", was_told);
+    assert_non_null(strstr(s.message, "no function no_such_function_at_all in libc"));
+    seen_close(&s);
+    free(path);
+}
+
+/* Said once, when hits begin to count. */
+static void late_births_are_told(void **state)
+{
+    (void)state;
+    struct victim v = victim_start("victim");
+    for (int i = 0; i < 4; i++) {
+        struct seen s = {0};
+        struct err err = {0};
+        struct trigger_set_options options = {.probe = {.children = i & 1, .no_bpf = i & 2}};
+        seen_open(&s, &options, "traced", NULL);
+        trigger_set_hold(s.set, true);
+        assert_int_equal(trigger_set_arm(s.set, v.pid, &err), 0);
+        assert_int_equal(s.messages, 0);
+        struct probe_stats stats;
+        probe_stats(trigger_set_probe(s.set), &stats);
+        trigger_set_hold(s.set, false);
+        trigger_set_hold(s.set, false);
+        assert_int_equal(s.messages, i & 1 || !stats.covers_births);
+        assert_int_equal(strstr(s.message, "children") != NULL, i & 1);
+        assert_int_equal(strstr(s.message, "new threads") != NULL, !stats.covers_births);
+        assert_true(!(i & 2) || !stats.covers_births);
+        seen_close(&s);
+    }
+    victim_kill(&v);
+}
+
 static bool disarmed(void *arg)
 {
     struct seen *s = arg;
@@ -253,6 +375,9 @@ int main(void)
         cmocka_unit_test(prepared_before_the_start),
         cmocka_unit_test(own_functions_of_a_started_program),
         cmocka_unit_test(pending_until_mapped),
+        cmocka_unit_test(instruction_that_takes_no_uprobe),
+        cmocka_unit_test(name_that_is_not_there),
+        cmocka_unit_test(late_births_are_told),
         cmocka_unit_test(field_H8_exec_in_the_target),
         cmocka_unit_test(exec_of_something_else),
     };

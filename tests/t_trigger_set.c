@@ -204,6 +204,7 @@ static void field_B8_refused_with_the_reason(void **state)
         {"tracde", MTUI_E_NOENT, "traced"},
         {"no_such_function_at_all", MTUI_E_NOENT, "no function"},
         {"libnothere.so:malloc", MTUI_E_NOENT, "libnothere"},
+        {"libc:no_such_function_at_all", MTUI_E_NOENT, "no_such_function_at_all in libc"},
         {"0x10", MTUI_E_NOENT, "executable"},
         {link_time, MTUI_E_NOENT, "executable"},
         {"victim.c:100000", MTUI_E_NOENT, "100000"},

@@ -318,9 +318,9 @@ static void become_armed(struct session *s)
     struct err err;
     s->state = SESSION_ARMED;
     s->armed_ns = loop_now_ns(s->loop);
-    trigger_set_hold(s->triggers, false);
     if (s->recorder == PLAN_STEP && s->setup.n_triggers)
         trigger_set_hand_over(s->triggers);
+    trigger_set_hold(s->triggers, false);
     if (s->setup.duration_ns)
         s->duration_timer =
             loop_add_timer(s->loop, s->armed_ns + s->setup.duration_ns, stop_after_duration, s);

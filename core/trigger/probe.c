@@ -562,6 +562,11 @@ int probe_set_sites(struct probe *p, pid_t pid, const struct probe_site *sites, 
     return rc;
 }
 
+int probe_can_break(struct probe *p, const struct probe_site *refused, size_t n, struct err *err)
+{
+    return probe_machine_can_break(&p->machine, refused, n, err);
+}
+
 uint64_t probe_now_ns(const struct probe *p)
 {
     return perf_clock_now_ns(p->clock);

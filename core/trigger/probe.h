@@ -46,6 +46,8 @@ struct probe_site {
     int8_t condition;  /* PROBE_RETURN at a conditional tail jump: its condition code (0–15, as in
                         * the opcodes 0x70–0x7f; a hit counts only when it holds); else -1 */
     const char *label; /* for messages: "libc.so.6!malloc" */
+    const char *refused; /* the instruction, when it is one that takes no uprobe (uprobe_refuses) and only a
+                          * hardware breakpoint can sit there; else NULL */
 };
 
 #define PROBE_ARGS 6
@@ -122,10 +124,14 @@ int probe_watch(struct probe *p, pid_t pid, struct err *err);
 
 /* Makes exactly these sites armed in every thread of pid (watched before): those already armed stay
  * without a gap, others are closed, new ones opened. n = 0 disarms. On failure nothing changes;
- * errors as probe_watch, and MTUI_E_NOTSUP where the kernel refuses an instruction, MTUI_E_NOENT
+ * errors as probe_watch, and MTUI_E_NOTSUP where no mechanism takes an instruction, MTUI_E_NOENT
  * for a file it cannot open. Callable from callbacks. */
 int probe_set_sites(struct probe *p, pid_t pid, const struct probe_site *sites, size_t n,
                     struct err *err);
+
+/* Whether n sites, of which `refused` is one, could sit under hardware breakpoints once their addresses are known.
+ * MTUI_E_NOTSUP with the instruction and why not. */
+int probe_can_break(struct probe *p, const struct probe_site *refused, size_t n, struct err *err);
 
 /* Perf's clock now: for the time from a hit to what was done about it. */
 uint64_t probe_now_ns(const struct probe *p);

@@ -124,6 +124,7 @@ void probe_armed_free(struct probe_machine *m, const struct probe_process *p, st
     /* The copies were made by site_copy. */
     free((void *)(uintptr_t)a->site.path);
     free((void *)(uintptr_t)a->site.label);
+    free((void *)(uintptr_t)a->site.refused);
 }
 
 static struct probe_armed site_copy(struct probe_machine *m, const struct probe_site *s)
@@ -132,31 +133,72 @@ static struct probe_armed site_copy(struct probe_machine *m, const struct probe_
     a.file = file_get(m, s->path);
     a.site.path = s->path ? xstrdup(s->path) : NULL;
     a.site.label = xstrdup(s->label ? s->label : "a site");
+    a.site.refused = s->refused ? xstrdup(s->refused) : NULL;
     return a;
 }
 
 /* ---- Arming ---- */
+
+static unsigned hardware_slots(struct probe_machine *m)
+{
+    if (!m->hwbreak_known) {
+        m->hwbreak_known = true;
+        (void)hwbreak_self_test(&m->hwbreak_slots, NULL);
+    }
+    return m->hwbreak_slots;
+}
 
 static bool fits_hardware(struct probe_machine *m, const struct probe_site *sites, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (sites[i].addr == 0)
             return false;
-    if (!m->hwbreak_known) {
-        m->hwbreak_known = true;
-        (void)hwbreak_self_test(&m->hwbreak_slots, NULL);
-    }
-    return n > 0 && n <= m->hwbreak_slots;
+    return n > 0 && n <= hardware_slots(m);
+}
+
+int probe_machine_can_break(struct probe_machine *m, const struct probe_site *refused, size_t n, struct err *err)
+{
+    const char *label = refused->label ? refused->label : "a site";
+    if (m->wanted != PROBE_UPROBE && n <= hardware_slots(m))
+        return 0;
+    if (m->wanted == PROBE_UPROBE || !m->hwbreak_slots)
+        return err_set(err, MTUI_E_NOTSUP,
+                       "%.180s: the kernel takes no probe at the instruction \"%s\", and hardware breakpoints do not "
+                       "work here: choose another function or line",
+                       label, refused->refused);
+    return err_set(err, MTUI_E_NOTSUP,
+                   "%.180s: the kernel takes no probe at the instruction \"%s\", and %zu places are more than the %u "
+                   "hardware breakpoints there are: choose fewer, without @return",
+                   label, refused->refused, n, m->hwbreak_slots);
+}
+
+static const struct probe_site *find_refused(const struct probe_site *sites, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (sites[i].refused)
+            return &sites[i];
+    return NULL;
 }
 
 /* A hardware breakpoint costs the target least, but knows only threads that it was armed in, by
- * address, and there are few. So AUTO takes it where uprobes would need an event a thread too. */
-static enum probe_mechanism choose(struct probe_machine *m, const struct probe_site *sites,
-                                   size_t n)
+ * address, and there are few. So AUTO takes it where uprobes would need an event a thread too, and where
+ * the kernel refuses them: without a word, when it maps the file after the event was opened. */
+static int choose(struct probe_machine *m, const struct probe_site *sites, size_t n, enum probe_mechanism *out,
+                  struct err *err)
 {
-    if (m->wanted != PROBE_AUTO)
-        return m->wanted;
-    return !m->output && fits_hardware(m, sites, n) ? PROBE_HWBREAK : PROBE_UPROBE;
+    const struct probe_site *refused = find_refused(sites, n);
+    *out = m->wanted;
+    if (m->wanted == PROBE_AUTO)
+        *out = (refused || !m->output) && fits_hardware(m, sites, n) ? PROBE_HWBREAK : PROBE_UPROBE;
+    if (!refused || *out == PROBE_HWBREAK)
+        return 0;
+    int rc = probe_machine_can_break(m, refused, n, err);
+    if (rc == 0)
+        rc = err_set(err, MTUI_E_NOTSUP,
+                     "%.180s: the kernel takes no probe at the instruction \"%s\", and not every place has an "
+                     "address yet",
+                     refused->label ? refused->label : "a site", refused->refused);
+    return rc;
 }
 
 /* A uprobe sits in the file, wherever that is mapped; a hardware breakpoint at an address. */
@@ -337,8 +379,11 @@ static int set_sites(struct probe_machine *m, struct probe_process *p,
 int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
                             const struct probe_site *sites, size_t n, struct err *err)
 {
-    enum probe_mechanism mechanism = choose(m, sites, n);
-    int rc = set_sites(m, p, mechanism, sites, n, err);
+    enum probe_mechanism mechanism;
+    int rc = choose(m, sites, n, &mechanism, err);
+    if (rc < 0)
+        return rc;
+    rc = set_sites(m, p, mechanism, sites, n, err);
     /* The thread that was to carry the events has just ended: another one does. */
     while (rc == MTUI_E_GONE && mark_ended(p, p->carrier)) {
         rc = p->sites.len > 0 ? probe_move_carrier(m, p, err) : 0;

@@ -88,6 +88,9 @@ void probe_process_free(struct probe_machine *m, struct probe_process *p);
 int probe_process_scan(struct probe_machine *m, struct probe_process *p, size_t *born,
                        struct err *err);
 
+/* As probe_can_break. */
+int probe_machine_can_break(struct probe_machine *m, const struct probe_site *refused, size_t n, struct err *err);
+
 /* As probe_set_sites. */
 int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
                             const struct probe_site *sites, size_t n, struct err *err);

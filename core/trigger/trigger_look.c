@@ -16,6 +16,7 @@ struct trigger_look {
     struct modules *modules;
     VEC(struct wanted) wanted;
     int rc;
+    bool why;
     trigger_look_fn *done;
     void *arg;
     struct loop *loop;
@@ -40,12 +41,18 @@ void trigger_look_add(struct trigger_look *k, const struct trigger *t, uint32_t 
     vec_push(&k->wanted, w);
 }
 
+void trigger_look_ask_why(struct trigger_look *k)
+{
+    k->why = true;
+}
+
 static void look(struct trigger_look *k)
 {
     k->rc = k->modules ? modules_refresh(k->modules, NULL) : modules_of_pid(NULL, k->pid, &k->modules, NULL);
     for (size_t i = 0; k->rc >= 0 && i < k->wanted.len && !atomic_load(&k->cancel); i++) {
         struct wanted *w = &k->wanted.data[i];
-        w->found.rc = trigger_resolve(k->modules, w->trigger, w->found.number, &w->found.places, NULL);
+        w->found.rc = trigger_resolve(k->modules, w->trigger, w->found.number, &w->found.places,
+                                      k->why ? &w->found.err : NULL);
     }
 }
 

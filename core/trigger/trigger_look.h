@@ -20,6 +20,7 @@ struct trigger_found {
     uint32_t number;
     int rc;
     struct trigger_places places;
+    struct err err; /* when reasons were asked for */
 };
 
 typedef void trigger_look_fn(void *arg, struct trigger_look *look);
@@ -28,6 +29,8 @@ typedef void trigger_look_fn(void *arg, struct trigger_look *look);
  * starts; each must live until trigger_look_free. */
 struct trigger_look *trigger_look_new(pid_t pid, struct modules *modules);
 void trigger_look_add(struct trigger_look *k, const struct trigger *t, uint32_t number);
+/* Also why a trigger is not there, the nearest names included, which takes longer. */
+void trigger_look_ask_why(struct trigger_look *k);
 /* done is called once, from the loop, and frees it; at once when no thread can be made. */
 void trigger_look_start(struct trigger_look *k, struct loop *loop, trigger_look_fn *done, void *arg);
 

@@ -7,6 +7,8 @@
 
 #include "core/base/alloc.h"
 #include "core/symbols/disasm.h"
+#include "core/symbols/disasm_text.h"
+#include "core/trigger/uprobe.h"
 
 #define COLD_PIECES 8
 
@@ -15,6 +17,7 @@ void trigger_places_free(struct trigger_places *p)
     for (size_t i = 0; i < p->sites.len; i++) {
         free((void *)(uintptr_t)p->sites.data[i].path);
         free((void *)(uintptr_t)p->sites.data[i].label);
+        free((void *)(uintptr_t)p->sites.data[i].refused);
     }
     vec_free(&p->sites);
     free(p->where);
@@ -55,17 +58,31 @@ static char *label_of(const struct module *mod, const struct module_addr *a)
     return xasprintf("%s+0x%" PRIx64, mod->name, a->vaddr);
 }
 
-static void add_site(struct trigger_places *p, const struct module *mod,
+/* The instruction there, when the kernel takes no uprobe at it; from malloc. */
+static char *refused_at(struct modules *m, size_t module, uint64_t vaddr)
+{
+    uint8_t code[16];
+    size_t at, n = modules_read_code(m, module, vaddr, code, sizeof code);
+    struct disasm_piece piece = {.vaddr = vaddr, .code = code, .size = n};
+    struct disasm_line line;
+    if (!uprobe_refuses(code, n))
+        return NULL;
+    return xstrdup(disasm_lines(&piece, vaddr, 0, 1, &line, &at) ? line.text : "(bad)");
+}
+
+static void add_site(struct trigger_places *p, struct modules *m,
                      const struct module_addr *a, uint64_t vaddr, uint64_t offset, uint32_t number,
                      enum probe_role role, int8_t condition)
 {
+    const struct module *mod = modules_at(m, a->module);
     struct probe_site s = {.path = xstrdup(mod->open_path),
                            .offset = offset,
                            .addr = a->addr ? a->addr + (vaddr - a->vaddr) : 0,
                            .trigger = number,
                            .role = role,
                            .condition = condition,
-                           .label = label_of(mod, a)};
+                           .label = label_of(mod, a),
+                           .refused = refused_at(m, a->module, vaddr)};
     vec_push(&p->sites, s);
 }
 
@@ -122,7 +139,6 @@ static size_t find_cold(struct modules *m, const struct module_addr *a, struct d
 static int add_exits(struct modules *m, const struct module_addr *a, uint32_t number,
                      const struct disasm_exits *exits, struct trigger_places *p, struct err *err)
 {
-    const struct module *mod = modules_at(m, a->module);
     size_t added = 0;
     for (size_t i = 0; i < exits->list.len; i++) {
         const struct disasm_exit *e = &exits->list.data[i];
@@ -131,12 +147,12 @@ static int add_exits(struct modules *m, const struct module_addr *a, uint32_t nu
             continue;
         if (e->vaddr == a->vaddr && e->condition < 0) {
             /* The order of two probes at one place is the kernel's affair: one stands for both. */
-            add_site(p, mod, a, e->vaddr, offset, number, PROBE_CALL, -1);
+            add_site(p, m, a, e->vaddr, offset, number, PROBE_CALL, -1);
             return 0;
         }
         if (added == 0)
-            add_site(p, mod, a, a->vaddr, a->offset, number, PROBE_ENTRY, -1);
-        add_site(p, mod, a, e->vaddr, offset, number,
+            add_site(p, m, a, a->vaddr, a->offset, number, PROBE_ENTRY, -1);
+        add_site(p, m, a, e->vaddr, offset, number,
                  e->kind == DISASM_TAIL_INDIRECT ? PROBE_JUMP : PROBE_RETURN, e->condition);
         added++;
     }
@@ -212,7 +228,7 @@ static int add_places(struct modules *m, const struct trigger *t, uint32_t numbe
     bool point = t->kind == TRIGGER_LINE || t->kind == TRIGGER_ADDRESS;
     int rc = t->kind == TRIGGER_ADDRESS ? check_boundary(m, a, p, err) : 0;
     if (rc == 0)
-        add_site(p, mod, a, a->vaddr, a->offset, number, point ? PROBE_POINT : PROBE_ENTRY, -1);
+        add_site(p, m, a, a->vaddr, a->offset, number, point ? PROBE_POINT : PROBE_ENTRY, -1);
     return rc;
 }
 

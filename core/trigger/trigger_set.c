@@ -34,6 +34,7 @@ void trigger_set_free(struct trigger_set *s)
         return;
     loop_remove(s->loop, s->look_timer);
     loop_remove(s->loop, s->grace_timer);
+    loop_remove(s->loop, s->startup_timer);
     trigger_set_end_open(s);
     probe_free(s->probe);
     for (size_t i = 0; i < s->processes.len; i++)
@@ -103,6 +104,7 @@ void trigger_set_hold(struct trigger_set *s, bool held)
                 s->entries.data[i].policy.armed_ns = now;
     }
     s->held = held;
+    trigger_set_tell_late(s);
 }
 
 void trigger_set_snapshot_begin(struct trigger_set *s)

@@ -14,6 +14,9 @@
 /* After an exec, how long the new program has to map what a trigger names. */
 #define EXEC_GRACE_NS 1000000000u
 
+/* After the exec of a started program, how long it has to map its libraries before it is said what is not there. */
+#define STARTUP_NS 1000000000u
+
 #define LOOKS_MAX 4u /* at a time; programs that start others all the time must not fill the machine with them */
 
 /* ---- Processes ---- */
@@ -78,6 +81,32 @@ static int resolve_in_program(const struct trigger_set *s, struct trigger_progra
     return trigger_program_resolve(*program, &s->entries.data[i].trigger, (uint32_t)i, out, err);
 }
 
+static const struct probe_site *find_refused(const struct trigger_places *places)
+{
+    for (size_t i = 0; i < places->sites.len; i++)
+        if (places->sites.data[i].refused)
+            return &places->sites.data[i];
+    return NULL;
+}
+
+/* Of a program that does not run yet, with an instruction that takes no uprobe: a hardware breakpoint needs the
+ * address. The places are freed. */
+static int wait_for_address(struct trigger_set *s, struct process *p, size_t i, struct trigger_places *places,
+                            const struct probe_site *refused, struct err *err)
+{
+    int rc = probe_can_break(s->probe, refused, places->sites.len, err);
+    if (rc == 0) {
+        p->armed.data[i].missing = true;
+        set_where(&s->entries.data[i], TRIGGER_PENDING,
+                  xasprintf("pending: a hardware breakpoint follows when %s is mapped", refused->label));
+        trigger_set_say(s, xasprintf("%s: the kernel takes no probe at the instruction \"%s\": a hardware breakpoint "
+                                     "is set there once the program is mapped; its first calls may be missed",
+                                     refused->label, refused->refused));
+    }
+    trigger_places_free(places);
+    return rc;
+}
+
 static int resolve_one(struct trigger_set *s, struct process *p, struct trigger_program **program, size_t i,
                        struct err *err)
 {
@@ -88,6 +117,9 @@ static int resolve_one(struct trigger_set *s, struct process *p, struct trigger_
                         : resolve_in_program(s, program, i, &places, &why);
     if (rc < 0 && !(s->options.may_pend && may_come(rc)))
         return err_set(err, rc, "%s", why.text);
+    const struct probe_site *refused = rc < 0 || p->modules || s->options.handed_over ? NULL : find_refused(&places);
+    if (refused)
+        return wait_for_address(s, p, i, &places, refused, err);
     struct armed *a = &p->armed.data[i];
     a->missing = rc < 0;
     if (rc < 0)
@@ -145,6 +177,18 @@ static void note_armed(struct trigger_set *s)
             s->entries.data[i].policy.armed_ns = now;
 }
 
+/* Of a program that has started. */
+static void say_not_there(struct trigger_set *s, const struct entry *e, const struct err *why)
+{
+    const char *near = strstr(why->text, "; near: ");
+    if (e->trigger.kind == TRIGGER_SYMBOL && !e->trigger.module && why->code == MTUI_E_NOENT)
+        trigger_set_say(s, xasprintf("%s: no function of that name in %s or its libraries so far%s; waiting for one "
+                                     "that is loaded later (^C ends)",
+                                     e->trigger.text, s->executable ? s->executable : "the program", near ? near : ""));
+    else
+        trigger_set_say(s, xasprintf("%s: %s; waiting for what is loaded later (^C ends)", e->trigger.text, why->text));
+}
+
 /* What was looked for and found, or not; what fails otherwise stays as it was. True: something that was pending is
  * there now. */
 static bool take_found(struct trigger_set *s, struct process *p, struct trigger_found *f)
@@ -156,6 +200,8 @@ static bool take_found(struct trigger_set *s, struct process *p, struct trigger_
         return false;
     a->missing = f->rc < 0;
     if (f->rc < 0) {
+        if (f->err.code && e->status == TRIGGER_PENDING)
+            say_not_there(s, e, &f->err);
         if (e->status != TRIGGER_PENDING)
             set_where(e, TRIGGER_PENDING, xstrdup("pending: not in what is mapped now"));
         return false;
@@ -166,6 +212,19 @@ static bool take_found(struct trigger_set *s, struct process *p, struct trigger_
     if (pending)
         trigger_set_say(s, xasprintf("trigger %s found: %s", e->trigger.text, a->places.where));
     return pending;
+}
+
+/* What could not be armed must not count as armed, nor be in the way of the others. */
+static void give_up_refused(struct trigger_set *s, struct process *p, const struct err *why)
+{
+    for (size_t i = 0; i < p->armed.len; i++) {
+        if (!find_refused(&p->armed.data[i].places))
+            continue;
+        trigger_places_free(&p->armed.data[i].places);
+        set_where(&s->entries.data[i], TRIGGER_PENDING, xasprintf("pending: %s", why->text));
+    }
+    if (why->code == MTUI_E_NOTSUP)
+        (void)arm_process(s, p, NULL);
 }
 
 static void take_look(struct trigger_set *s, struct process *p, struct trigger_look *look)
@@ -180,8 +239,11 @@ static void take_look(struct trigger_set *s, struct process *p, struct trigger_l
     for (size_t i = 0; i < trigger_look_count(look); i++)
         found |= take_found(s, p, trigger_look_at(look, i));
     int rc = found ? arm_process(s, p, &err) : 0;
-    if (rc < 0 && rc != MTUI_E_GONE)
+    if (rc < 0 && rc != MTUI_E_GONE) {
         trigger_set_say(s, xasprintf("%s", err.text));
+        give_up_refused(s, p, &err);
+    }
+    trigger_set_tell_late(s);
     update_entries(s);
     note_armed(s);
 }
@@ -212,6 +274,9 @@ static void start_look(struct trigger_set *s, struct process *p)
     p->changed = false;
     p->look = trigger_look_new(p->pid, p->modules);
     p->modules = NULL;
+    if (p->explain)
+        trigger_look_ask_why(p->look);
+    p->explain = false;
     for (uint32_t i = 0; i < s->entries.len; i++)
         if (p->unread || pends(p, i))
             trigger_look_add(p->look, &s->entries.data[i].trigger, i);
@@ -279,6 +344,23 @@ static void on_grace_over(void *arg)
     }
 }
 
+/* Whoever mistyped a name must not wait for it without a word. */
+static void on_started(void *arg)
+{
+    struct trigger_set *s = arg;
+    s->startup_timer = 0;
+    if (is_looking(s)) {
+        s->startup_timer = loop_add_timer(s->loop, loop_now_ns(s->loop) + STARTUP_NS, on_started, s);
+        return;
+    }
+    for (size_t i = 0; i < s->processes.len; i++) {
+        struct process *p = s->processes.data[i];
+        p->explain = i == 0 && something_pends(s, p);
+        if (p->explain)
+            plan_look(s, p);
+    }
+}
+
 static void on_exec(struct trigger_set *s, struct process *p, const char *name)
 {
     char comm[128];
@@ -288,6 +370,8 @@ static void on_exec(struct trigger_set *s, struct process *p, const char *name)
     modules_free(p->modules);
     p->modules = NULL;
     plan_look(s, p);
+    if (started && s->entries.len && !s->startup_timer)
+        s->startup_timer = loop_add_timer(s->loop, loop_now_ns(s->loop) + STARTUP_NS, on_started, s);
     if (started || s->entries.len == 0)
         return;
     trigger_set_say(s, xasprintf("process %d runs another program now: %s", (int)p->pid, comm));
@@ -386,6 +470,22 @@ static void on_trouble(void *arg, const char *sentence)
 }
 
 /* ---- Arming ---- */
+
+void trigger_set_tell_late(struct trigger_set *s)
+{
+    struct probe_stats stats;
+    if (s->held || s->late_told || s->options.handed_over || !s->probe || s->entries.len == 0)
+        return;
+    probe_stats(s->probe, &stats);
+    bool threads = stats.mechanism != PROBE_AUTO && !stats.covers_births, children = s->options.probe.children;
+    if (!threads && !children)
+        return;
+    s->late_told = true;
+    trigger_set_say(s, xasprintf("%s are watched a moment after they start: first calls may be missed",
+                                 !threads    ? "children"
+                                 : !children ? "new threads"
+                                             : "children and new threads"));
+}
 
 /* A process that has not exec'ed yet is still a copy of this one. */
 static int read_modules(struct trigger_set *s, struct process *p, struct err *err)

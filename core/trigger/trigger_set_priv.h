@@ -32,6 +32,7 @@ struct process {
     struct modules *modules; /* NULL: not exec'ed yet, or being looked at */
     bool unread;             /* since its exec: every trigger is looked for */
     bool changed;            /* mappings since the last look began */
+    bool explain;            /* the next look says why what pends is not there */
     struct trigger_look *look; /* in progress, or NULL */
     VEC(struct armed) armed; /* by trigger */
 };
@@ -58,10 +59,11 @@ struct trigger_set {
     VEC(struct entry) entries;
     VEC(struct process *) processes;
     VEC(struct trigger_look *) stale; /* looks at programs that are no more */
-    int look_timer, grace_timer;
+    int look_timer, grace_timer, startup_timer;
     unsigned looks; /* in progress, stale ones included */
     unsigned snapshots; /* outstanding */
     bool held;
+    bool late_told; /* that what is born is watched late */
     uint64_t hits, lost_told;
     uint64_t lost_matched; /* losses until the open calls were last forgotten */
     uint64_t lookback_ns;  /* 0: not known */
@@ -76,6 +78,9 @@ void trigger_set_say(struct trigger_set *s, char *sentence);
 
 void trigger_set_process_free(struct trigger_set *s, struct process *p);
 struct process *trigger_set_find_process(const struct trigger_set *s, pid_t pid);
+
+/* Says, once, what the means in use see too late. */
+void trigger_set_tell_late(struct trigger_set *s);
 
 /* What the target does. */
 void trigger_set_on_event(void *arg, const struct probe_event *event);
