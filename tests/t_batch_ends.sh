@@ -32,6 +32,14 @@ check 'perf killed: exit 1' [ $? -eq 1 ]
 check 'and said' grep -qi 'perf' "$tmp/err"
 check 'the target runs on' alive "$pid"
 
+begin "$mtui" attach -p "$pid" -t handle_request --max-snapshots 1000 --hold-off 1h --batch -o "$tmp/k1s"
+wait_for 100 test -f "$tmp/k1s/snap-1/perf.data" || bad 'no snapshot'
+kill_perf_of "$pid"
+end_of_job 100
+check 'perf killed after a snapshot: exit 1' [ $? -eq 1 ]
+check 'the directory all the same' [ "$(cat "$tmp/out")" = "$tmp/k1s" ]
+check 'and said what is kept' grep -q 'killed by signal 9.*what was written is kept' "$tmp/err"
+
 # 2. kill -9 of mtui: perf goes too, the target runs on, no probe is left.
 begin "$mtui" attach -p "$pid" -t handle_request --hits 1000000 --batch -o "$tmp/k2"
 wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'

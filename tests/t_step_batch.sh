@@ -80,6 +80,27 @@ perf script -i "$tmp/killed/snap-1/perf.data" --itrace=be >"$tmp/perf" 2>"$tmp/p
 check 'perf reads it' grep -q ' leaf' "$tmp/perf"
 check 'without a word' sh -c "! grep -i 'error' '$tmp/perf' '$tmp/perf.err'"
 
+# The disk runs full: the recording ends as failed, what was written before is kept, the target is let go of.
+mkdir "$tmp/small"
+if ! mount -t tmpfs -o size=3m none "$tmp/small" 2>/dev/null; then
+    skip 'a full disk (nothing can be mounted)'
+else
+    trap 'umount "$tmp/small" 2>/dev/null; clean' EXIT
+    start plain
+    begin "$mtui" attach -r step -p "$victim" -t work --batch --max-snapshots 1000 -s 512K --hold-off 100ms -o "$tmp/small/full"
+    check 'full disk: snapshots before it' wait_for 20 test -s "$tmp/small/full/snap-2/perf.data"
+    head -c 3900000 /dev/zero >"$tmp/small/fill" 2>/dev/null
+    end_of_job 20
+    check 'full disk: exit 1' [ $? -eq 1 ]
+    check 'full disk: said' grep -q '^mtui: the disk is full: free some space .*what was written is kept$' "$tmp/err"
+    check 'full disk: the directory' [ "$(cat "$tmp/out")" = "$tmp/small/full" ]
+    check 'full disk: let go of' grep -q '^TracerPid:.0$' "/proc/$victim/status"
+    check 'full disk: no incomplete file' [ -z "$(find "$tmp/small/full" -name 'perf.data*' -size 0; ls "$tmp/small/full"/perf.data* 2>/dev/null)" ]
+    check 'full disk: the first is kept' sh -c "'$mtui' export -f spans --snapshot 1 '$tmp/small/full' 2>/dev/null | grep -q 'plain'"
+    finish 'full disk'
+    umount "$tmp/small"
+fi
+
 # A program from its first instruction.
 "$mtui" run -r step --budget 3000 --batch -o "$tmp/run" -- /bin/true >"$tmp/out" 2>"$tmp/err" </dev/null || bad "run: exit $?"
 check 'the directory of run' [ "$(cat "$tmp/out")" = "$tmp/run" ]

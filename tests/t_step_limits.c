@@ -11,12 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/machine/proc_stat.h"
+#include "core/record/aux_file.h"
 #include "core/record/step_message.h"
+#include "core/step/perf_writer.h"
 #include "core/step/step_anchors.h"
 #include "core/step/step_thread.h"
 #include "lib_stepper.h"
@@ -331,6 +335,88 @@ static void mtui_is_killed(void **state)
     free(kept);
 }
 
+static uint64_t size_of(const char *path)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return (uint64_t)st.st_size;
+}
+
+/* Three windows of 40,000 bytes into files of at most `limit`. Returns what the file has then, 0: it is
+ * gone. *whole: what it had with its first window, and the end that every file has. */
+static uint64_t write_limited(rlim_t limit, uint64_t *whole, struct err *err)
+{
+    static uint8_t packets[40000]; /* PAD packets */
+    struct rlimit before, now;
+    struct perf_writer *w;
+    struct perf_writer_options o = {.encoding = pt_encode_options_default()};
+    char *dir = run_temp_dir(), *path = xasprintf("%s/perf.data", dir);
+    uint64_t size = 0;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    now = (struct rlimit){limit, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+    int rc = perf_writer_open(&w, path, &o, err);
+    for (uint32_t i = 0; rc == 0 && i < 3; i++) {
+        perf_writer_auxtrace(w, (struct perf_writer_id){1, 1, -1, 1}, i, 0, packets, sizeof packets);
+        if (i == 0)
+            *whole = perf_writer_bytes(w) + 24; /* a section header, a count */
+    }
+    if (rc == 0)
+        rc = perf_writer_close(w, err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(rc, MTUI_E_IO);
+    if (access(path, F_OK) == 0) {
+        assert_int_equal(perf_data_check(path, &size, NULL), PERF_DATA_OK);
+        assert_int_equal(size, size_of(path));
+    }
+    run_remove_tree(dir);
+    free(path);
+    free(dir);
+    return size;
+}
+
+/* Of a file that does not fit, the windows that do are kept; without one, there is no file. */
+static void windows_that_fit_are_kept(void **state)
+{
+    struct err err;
+    uint64_t whole = 0;
+    (void)state;
+    assert_int_equal(write_limited(30000, &whole, &err), 0);
+    assert_non_null(strstr(err.text, "the limit on the size of files (ulimit -f) ("));
+    assert_null(strstr(err.text, "kept"));
+    uint64_t got = write_limited(70000, &whole, &err);
+    assert_true(whole > 40000 && got == whole);
+    assert_non_null(strstr(err.text, "written whole; what fits of it is kept)"));
+}
+
+/* A file that cannot be written whole ends the recording, with status 1: the target is let go of, what was
+ * written before is kept, and of the file itself nothing is left. */
+static void no_room_for_a_file(void **state)
+{
+    struct stepper s;
+    int status;
+    (void)state;
+    begin(&s, "plain", "work", &calls);
+    stepper_command(&s, "snapshot");
+    char *first = wait_dump(&s, 1), *second = xasprintf("%s.2", s.data);
+    uint64_t before = size_of(first);
+    struct rlimit limit = {100, 100};
+    assert_int_equal(prlimit(s.pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    stepper_command(&s, "snapshot");
+    assert_int_equal(waitpid(s.pid, &status, 0), s.pid); /* not told to */
+    s.pid = 0;
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_int_equal(access(second, F_OK), -1);
+    assert_true(before > 100 && size_of(first) == before);
+    stepper_runs_free(&s, "work");
+    assert_true(stepper_end(&s) > 1);
+    free(second);
+    free(first);
+}
+
 /* Nobody reads what the recorder says: the target is not held up. */
 static void nobody_listens(void **state)
 {
@@ -406,6 +492,8 @@ int main(void)
         cmocka_unit_test(window_in_progress),
         cmocka_unit_test(every_thread),
         cmocka_unit_test(mtui_is_killed),
+        cmocka_unit_test(windows_that_fit_are_kept),
+        cmocka_unit_test(no_room_for_a_file),
         cmocka_unit_test(nobody_listens),
         cmocka_unit_test(anchors),
     };

@@ -1,5 +1,6 @@
 #include "core/record/perf_message.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +95,18 @@ int perf_message_find(const char *line)
 const char *perf_message_sentence(int complaint)
 {
     return complaints[complaint].sentence;
+}
+
+const char *perf_message_of_write_error(int errno_value)
+{
+    /* Not by strerror, whose words depend on the language. */
+    const char *words = errno_value == ENOSPC   ? "No space left on device"
+                        : errno_value == EDQUOT ? "Disk quota exceeded"
+                        : errno_value == EROFS  ? "Read-only file system"
+                        : errno_value == EFBIG  ? "File too large"
+                                                : "";
+    int complaint = perf_message_find(words);
+    return complaint >= 0 ? complaints[complaint].sentence : NULL;
 }
 
 bool perf_message_is_loss(int complaint)

@@ -20,6 +20,9 @@ int perf_message_find(const char *line);
 /* What it means and what to do, in one sentence without a full stop. */
 const char *perf_message_sentence(int complaint);
 
+/* The same for a write that failed with this errno; NULL: nothing more is known than strerror says. */
+const char *perf_message_of_write_error(int errno_value);
+
 /* True for complaints about writing the recording: it is not whole then, however perf ends. */
 bool perf_message_is_loss(int complaint);
 

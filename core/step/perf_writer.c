@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
+#include "core/record/perf_message.h"
 
 /* The type number that stands for the intel_pt PMU: any dynamic number; it must be the same in the
  * attr and in AUXTRACE_INFO. */
@@ -88,6 +90,7 @@ struct perf_writer {
     int failed_errno; /* the first failure */
     bool per_cpu, whole;
     uint64_t data_offset, bytes;
+    uint64_t kept; /* up to here it is on the disk, and ends with packets; 0: it has none */
     struct pt_encode_options encoding;
     VEC(struct listed_file) files;
 };
@@ -205,8 +208,11 @@ int perf_writer_open(struct perf_writer **out, const char *path,
                      const struct perf_writer_options *options, struct err *err)
 {
     FILE *f = fopen(path, "wbxe");
-    if (!f)
-        return err_errno(err, errno, "cannot create %s", path);
+    if (!f) {
+        const char *sentence = perf_message_of_write_error(errno);
+        return sentence ? err_set(err, MTUI_E_IO, "%s (%s could not be created)", sentence, path)
+                        : err_errno(err, errno, "cannot create %s", path);
+    }
     struct perf_writer *w = xcalloc(1, sizeof *w);
     w->file = f;
     w->path = xstrdup(path);
@@ -342,6 +348,10 @@ void perf_writer_auxtrace(struct perf_writer *w, struct perf_writer_id id, uint3
            .cpu = w->per_cpu ? (uint32_t)id.cpu : UINT32_MAX};
     put(w, &r, sizeof r);
     put_padded(w, data, len, padded8(len));
+    if (!w->failed_errno && fflush(w->file) != 0)
+        w->failed_errno = errno;
+    if (!w->failed_errno)
+        w->kept = w->bytes;
 }
 
 /* ---- the end ---- */
@@ -389,7 +399,8 @@ static void put_features(struct perf_writer *w)
     put(w, &index_entries, sizeof index_entries);
 }
 
-int perf_writer_close(struct perf_writer *w, struct err *err)
+/* What follows the data, and the header that says where it ends. */
+static void complete(struct perf_writer *w)
 {
     uint64_t data_size = w->bytes - w->data_offset;
     put_features(w);
@@ -398,11 +409,47 @@ int perf_writer_close(struct perf_writer *w, struct err *err)
     put_header(w, data_size);
     if (fclose(w->file) != 0 && !w->failed_errno)
         w->failed_errno = errno;
-    int rc = w->failed_errno
-                 ? err_errno(err, w->failed_errno, "%s could not be written whole", w->path)
-                 : 0;
+}
+
+static void forget_files(struct perf_writer *w)
+{
     for (size_t i = 0; i < w->files.len; i++)
         free(w->files.data[i].path);
+    w->files.len = 0;
+}
+
+/* Without what did not fit there is room for the end of a file, at its shortest: the records of the
+ * mappings have the build-ids too. */
+static bool cut(struct perf_writer *w)
+{
+    forget_files(w);
+    w->failed_errno = 0;
+    w->bytes = w->kept;
+    if (!w->kept || truncate(w->path, (off_t)w->kept) != 0)
+        return false;
+    w->file = fopen(w->path, "rb+e");
+    if (!w->file)
+        return false;
+    if (fseeko(w->file, 0, SEEK_END) != 0)
+        w->failed_errno = errno;
+    complete(w);
+    return !w->failed_errno;
+}
+
+int perf_writer_close(struct perf_writer *w, struct err *err)
+{
+    int rc = 0;
+    complete(w);
+    if (w->failed_errno) {
+        const char *sentence = perf_message_of_write_error(w->failed_errno);
+        sentence = sentence ? sentence : strerror(w->failed_errno);
+        bool kept = cut(w);
+        rc = err_set(err, MTUI_E_IO, "%s (%s could not be written whole%s)", sentence, w->path,
+                     kept ? "; what fits of it is kept" : "");
+        if (!kept)
+            unlink(w->path);
+    }
+    forget_files(w);
     vec_free(&w->files);
     free(w->path);
     free(w);

@@ -57,7 +57,8 @@ void perf_writer_auxtrace(struct perf_writer *w, struct perf_writer_id id, uint3
                           uint64_t offset, const uint8_t *data, size_t len);
 
 /* Completes the header; the file is whole only then. Frees w in every case. MTUI_E_IO: some write
- * failed, now or earlier (the file is left as far as it got). */
+ * failed, now or earlier; the file ends with the last buffer of packets that fits, and is removed when
+ * none does. */
 int perf_writer_close(struct perf_writer *w, struct err *err);
 
 /* Bytes written so far. */

@@ -75,18 +75,25 @@ static void take(void *arg, const struct step_window *w)
         step_say_line(r->say, true, "no memory to keep the window of thread %d", (int)w->tid);
 }
 
+/* A file that cannot be written is the end: the next would fare no better, and whoever asked waits for
+ * it. */
+static void fail(struct recorder *r, const struct err *why)
+{
+    if (!r->failed)
+        r->failure = *why;
+    r->failed = r->stopping = true;
+}
+
+/* True when there is a file; it may lack what did not fit. */
 static bool write_file(struct recorder *r, const char *path)
 {
     struct err err;
     int rc = step_file_write(path, r->opt->tracer.pid, &r->opt->tracer.encoding,
                              step_tracer_sideband(r->tracer), r->done.data, r->done.len, &err);
-    if (rc < 0) {
-        step_say_line(r->say, true, "%s", err.text);
-        r->failure = err;
-        r->failed = true;
-    }
+    if (rc < 0)
+        fail(r, &err);
     forget_windows(r);
-    return rc == 0;
+    return rc == 0 || access(path, F_OK) == 0;
 }
 
 static void write_snapshot(struct recorder *r)
@@ -213,9 +220,7 @@ static void on_message(void *arg, const char *sentence)
 /* No thread can be stopped: a recording that would never get anything ends with the reason. */
 static void on_refused(void *arg, const struct err *why)
 {
-    struct recorder *r = arg;
-    r->failure = *why;
-    r->failed = r->stopping = true;
+    fail(arg, why);
 }
 
 /* ---- progress ---- */
@@ -366,6 +371,7 @@ static int prepare_signals(struct recorder *r, struct err *err)
     sigaddset(&set, SIGINT);
     signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would reap for us */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error as a full disk is */
     sigprocmask(SIG_BLOCK, &set, NULL);
     r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (r->signal_fd < 0)

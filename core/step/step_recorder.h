@@ -13,6 +13,9 @@
  * thread waits there; it reports every hit (step_message.h). One call is stepped at a time: from the hit
  * to its file, other hits are "busy".
  *
+ * A file that cannot be written whole (a full disk, a quota, a limit) ends the recording: the target is
+ * let go of, and the failure says why. The file is removed, unless it has windows that are whole.
+ *
  * When the other side of the control pipe is gone (mtui was killed), or on SIGTERM or SIGINT, it lets
  * go of the target in order and ends. Nobody who does not read its lines can stop it: what the pipe does
  * not take waits in memory, and beyond a limit hits are left out. */

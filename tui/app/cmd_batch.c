@@ -131,6 +131,7 @@ static void pass_signal(struct batch *b)
     session_stop(b->session, NULL);
 }
 
+/* Success is a recording that ended well and left a snapshot. */
 static int finish(struct batch *b, char **dir)
 {
     struct session_status status;
@@ -148,7 +149,7 @@ static int finish(struct batch *b, char **dir)
         return 0;
     if (b->snapshots) {
         fprintf(stderr, "mtui: %s; what was written is kept\n", status.sentence);
-        return 0;
+        return 1;
     }
     fprintf(stderr, "mtui: no snapshot: %s", status.sentence);
     if (status.state == SESSION_ENDED && status.mode == PLAN_TRIGGER && status.hits == 0 &&
