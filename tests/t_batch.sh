@@ -122,7 +122,27 @@ check 'the ring' grep -q 'rounded up to 8K' "$tmp/err"
 # A full disk behind stdout is said, and where the recording lies.
 "$mtui" attach -p "$pid" --duration 300ms --batch -o "$tmp/nostdout" >/dev/full 2>"$tmp/err" </dev/null
 check 'stdout is full: exit 1' [ $? -eq 1 ]
-check 'and said' grep -q "standard output: .*$tmp/nostdout" "$tmp/err"
+check 'and said' grep -q "standard output: No space left on device; .*$tmp/nostdout" "$tmp/err"
+"$mtui" attach -p "$pid" --duration 300ms --batch -o "$tmp/closed" >&- 2>"$tmp/err" </dev/null
+check 'stdout is closed: exit 1' [ $? -eq 1 ]
+check 'and said' grep -q "standard output: Bad file descriptor; .*$tmp/closed" "$tmp/err"
+check 'but no file got the words' sh -c "! grep -rlxF '$tmp/closed' '$tmp/closed'"
+
+# The first line that does not get out ends the recording; a pipe without a reader does so as it ends others.
+"$mtui" attach -p "$pid" -t handle_request --batch --json --max-snapshots 20 -o "$tmp/fulljson" >/dev/full 2>"$tmp/err" </dev/null
+check 'json to a full disk: exit 1' [ $? -eq 1 ]
+check 'and said' grep -q "standard output: No space left on device; .*$tmp/fulljson" "$tmp/err"
+check 'after few snapshots' [ "$(find "$tmp/fulljson" -name 'snap-*' | wc -l)" -lt 5 ]
+check 'finished' grep -q . "$tmp/fulljson/session.ini"
+rm -f "$tmp/pipe"
+mkfifo "$tmp/pipe"
+exec 5<>"$tmp/pipe" 6>"$tmp/pipe" 5<&-
+"$mtui" attach -p "$pid" -t handle_request --batch --json --max-snapshots 20 -o "$tmp/nopipe" >&6 2>"$tmp/err" 6>&- </dev/null
+check 'no reader: the status' [ $? -eq 141 ]
+exec 6>&-
+check 'after few snapshots' [ "$(find "$tmp/nopipe" -name 'snap-*' | wc -l)" -lt 5 ]
+check 'no word of it' sh -c "! grep -q 'standard output' '$tmp/err'"
+check 'no perf is left' no_perf_of "$pid"
 
 # 8. The doctor: columns stand below each other; without perf nothing is promised.
 "$mtui" doctor >"$tmp/out" 2>"$tmp/err" </dev/null || bad "doctor: exit $?"

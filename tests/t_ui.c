@@ -24,7 +24,7 @@ static void frame(void **state)
     surface_resize(f->s, 15, 80);
     f->m->recording = true;
     ui_draw(f->ui, f->s);
-    assert_true(golden_find(f->s, "terminal too small: 80x15, needs 60x16; recording goes on"));
+    assert_true(golden_find(f->s, "60x16 needed: this terminal is 80x15; recording goes on"));
     for (int rows = 0; rows < 20; rows++) {
         for (int cols = 0; cols < 70; cols += 3) {
             surface_resize(f->s, rows, cols);

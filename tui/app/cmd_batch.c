@@ -17,6 +17,7 @@ struct batch {
     struct loop *loop;
     struct session *session;
     bool json, quiet, done, armed, asked;
+    int output_errno; /* why stdout takes no more; 0: it does */
     uint64_t said; /* log lines looked at */
     size_t snapshots;
 };
@@ -38,10 +39,19 @@ static void print_json_string(const char *s)
     putchar('"');
 }
 
+/* What was printed since errno was 0 has to be out. */
+static int flush_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    return errno ? errno : EIO;
+}
+
 static void print_json(struct session *session, const struct session_snapshot *s)
 {
     struct session_status status;
     session_get_status(session, &status);
+    errno = 0;
     printf("{\"snapshot\":%u,\"dir\":", s->number);
     print_json_string(snapshot_dir_path(session_dir(session)));
     printf(",\"data\":");
@@ -57,7 +67,6 @@ static void print_json(struct session *session, const struct session_snapshot *s
         printf(",\"window_end\":\"%s\",\"window_instructions\":%" PRIu64 ",\"window_wall_ns\":%" PRIu64,
                s->window_end, s->window_instructions, s->window_wall_ns);
     puts("}");
-    fflush(stdout);
 }
 
 static void on_snapshot(void *arg, const struct session_snapshot *s)
@@ -66,8 +75,10 @@ static void on_snapshot(void *arg, const struct session_snapshot *s)
     if (s->number == 0)
         return;
     b->snapshots++;
-    if (b->json)
-        print_json(b->session, s);
+    if (!b->json || b->output_errno)
+        return;
+    print_json(b->session, s);
+    b->output_errno = flush_output();
 }
 
 static void on_ended(void *arg)
@@ -131,6 +142,23 @@ static void pass_signal(struct batch *b)
     session_stop(b->session, NULL);
 }
 
+/* Nobody gets to know of snapshots that are still to come. */
+static void stop_without_output(struct batch *b)
+{
+    if (!b->output_errno || b->asked || b->done)
+        return;
+    b->asked = true;
+    session_stop(b->session, NULL);
+}
+
+/* A signal as of any other program in a pipe says enough. */
+static int fail_output(const struct batch *b, const char *path)
+{
+    if (b->output_errno != EPIPE)
+        fprintf(stderr, "mtui: standard output: %s; the recording is in %s\n", strerror(b->output_errno), path);
+    return 1;
+}
+
 /* Success is a recording that ended well and left a snapshot. */
 static int finish(struct batch *b, char **dir)
 {
@@ -139,12 +167,13 @@ static int finish(struct batch *b, char **dir)
     const char *path = snapshot_dir_path(session_dir(b->session));
     if (b->snapshots && dir)
         *dir = xstrdup(path);
-    else if (b->snapshots && !b->json)
+    if (b->snapshots && !dir && !b->json) {
+        errno = 0;
         puts(path);
-    if (!dir && (fflush(stdout) != 0 || ferror(stdout))) {
-        fprintf(stderr, "mtui: standard output: %s; the recording is in %s\n", strerror(errno), path);
-        return 1;
+        b->output_errno = flush_output();
     }
+    if (b->output_errno)
+        return fail_output(b, path);
     if (b->snapshots && status.state == SESSION_ENDED)
         return 0;
     if (b->snapshots) {
@@ -176,6 +205,7 @@ int cmd_batch(struct cmd_machine *m, const struct session_setup *setup, bool jso
         struct session_status status;
         loop_run_once(b.loop, WAIT_NS);
         pass_signal(&b);
+        stop_without_output(&b);
         session_get_status(b.session, &status);
         say_armed(&b, &status);
         say_new_lines(&b);
@@ -183,5 +213,7 @@ int cmd_batch(struct cmd_machine *m, const struct session_setup *setup, bool jso
     rc = finish(&b, dir);
     session_free(b.session, TARGET_LEAVE);
     loop_free(b.loop);
+    if (b.output_errno == EPIPE)
+        cmd_end_by_pipe();
     return rc;
 }

@@ -1,4 +1,3 @@
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,8 +26,7 @@ static int failed(const struct err *err)
 {
     if (err->code != MTUI_E_PIPE)
         return cmd_fail(err);
-    signal(SIGPIPE, SIG_DFL);
-    raise(SIGPIPE);
+    cmd_end_by_pipe();
     return 1;
 }
 

@@ -25,6 +25,12 @@ void cmd_catch_pipe(void)
     sigaction(SIGPIPE, &harmless, NULL);
 }
 
+void cmd_end_by_pipe(void)
+{
+    signal(SIGPIPE, SIG_DFL);
+    raise(SIGPIPE);
+}
+
 void cmd_catch_signals(void)
 {
     struct sigaction finish = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};

@@ -10,6 +10,8 @@
 void cmd_catch_signals(void);
 /* Only SIGPIPE: a closed pipe becomes an error of write(2). */
 void cmd_catch_pipe(void);
+/* Ends as SIGPIPE ends a program; what is to be done before the end is done. */
+void cmd_end_by_pipe(void);
 
 /* The signal that asked to finish since the last call, or 0. *from_process: another process sent it, not
  * the terminal, whose signals reach a traced program by themselves. */

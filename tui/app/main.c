@@ -1,3 +1,5 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,11 +57,22 @@ static int run(struct cli *c)
     return cmd_screen(c);
 }
 
+/* A standard file that is closed would be the next one opened here, and be written to. Its place is taken by
+ * one that fails with EBADF, as the closed one does. */
+static void hold_standard_files(void)
+{
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) < 0)
+            return;
+}
+
 int main(int argc, char **argv)
 {
     struct cli c;
     struct err err;
     int status;
+    hold_standard_files();
     setlocale(LC_ALL, "");
     if (argc == 3 && strcmp(argv[1], "--doc") == 0) /* for `make doc` and `make check` */
         return doc_main(argv[2], cli_print_man);

@@ -176,8 +176,8 @@ static void draw_too_small(const struct ui *ui, struct surface *s)
 {
     char line[96];
     int rows = surface_rows(s), cols = surface_cols(s);
-    snprintf(line, sizeof line, "terminal too small: %dx%d, needs %dx%d%s", cols, rows, UI_MIN_COLS,
-             UI_MIN_ROWS, ui->m->recording ? "; recording goes on" : "");
+    snprintf(line, sizeof line, "%dx%d needed: this terminal is %dx%d%s", UI_MIN_COLS, UI_MIN_ROWS,
+             cols, rows, ui->m->recording ? "; recording goes on" : "");
     int width = (int)strlen(line);
     surface_text(s, rows / 2, width < cols ? (cols - width) / 2 : 0, cols, line, SIZE_MAX,
                  (struct style){.ink = ROLE_WARN});
