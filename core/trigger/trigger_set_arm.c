@@ -181,10 +181,12 @@ static void note_armed(struct trigger_set *s)
 static void say_not_there(struct trigger_set *s, const struct entry *e, const struct err *why)
 {
     const char *near = strstr(why->text, "; near: ");
+    const char *slash = s->executable ? strrchr(s->executable, '/') : NULL;
+    const char *program = slash ? slash + 1 : s->executable ? s->executable : "the program";
     if (e->trigger.kind == TRIGGER_SYMBOL && !e->trigger.module && why->code == MTUI_E_NOENT)
         trigger_set_say(s, xasprintf("%s: no function of that name in %s or its libraries so far%s; waiting for one "
                                      "that is loaded later (^C ends)",
-                                     e->trigger.text, s->executable ? s->executable : "the program", near ? near : ""));
+                                     e->trigger.text, program, near ? near : ""));
     else
         trigger_set_say(s, xasprintf("%s: %s; waiting for what is loaded later (^C ends)", e->trigger.text, why->text));
 }
