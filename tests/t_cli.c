@@ -119,10 +119,10 @@ static void test_attach(void **state)
     char *again = session_setup_repeat(&copy);
     session_setup_free(&copy);
     assert_string_equal(again,
-                        "mtui attach --batch -p 1 -p 22 -p 333 -r pt -t main -t ns::f@return "
-                        "--slower-than 2000000ns --timing low --hits 5 --hold-off 1000000000ns "
-                        "--not-before 10000000ns --max-snapshots 7 --size 16777216 --freq 99 "
-                        "--call-graph dwarf --duration 3000000000ns --tid 4 --tid 5 --children "
+                        "mtui attach -p 1 -p 22 -p 333 -r pt -t main -t ns::f@return "
+                        "--slower-than 2ms --timing low --hits 5 --hold-off 1s "
+                        "--not-before 10ms --max-snapshots 7 --size 16777216 --freq 99 "
+                        "--call-graph dwarf --duration 3s --tid 4 --tid 5 --children "
                         "--kernel --force --control signals -o d");
     /* What is printed is taken again, and means the same. */
     struct cli second;

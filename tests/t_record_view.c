@@ -319,7 +319,7 @@ static void test_durations(void **state)
     wait_text(&b, "17.2 s"); /* the end of the axis: the power of two above the threshold */
     wait_text(&b, "100 % full");
     act(&b, ACT_COPY);
-    assert_non_null(strstr(b.m->want.copy, "-t 'work if arg1 != 1' --slower-than 9000000000ns"));
+    assert_non_null(strstr(b.m->want.copy, "-t 'work if arg1 != 1' --slower-than 9s"));
     assert_non_null(strstr(b.m->want.copy, "--not-before full"));
     tear_down(&b);
 }
@@ -348,7 +348,7 @@ static void test_prompts(void **state)
     b.m->want.line(b.m->want.line_arg, "--freqq 7");
     assert_non_null(strstr(b.m->say, "--freq?"));
     act(&b, ACT_COPY);
-    assert_non_null(strstr(b.m->want.copy, "mtui attach --batch"));
+    assert_non_null(strstr(b.m->want.copy, "mtui attach "));
     assert_non_null(strstr(b.m->want.copy, "-t 'ns::f(int, char)' -t g@return --size 8388608"));
     tear_down(&b);
 }

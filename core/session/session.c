@@ -353,9 +353,13 @@ static void check_rate(void *arg)
         return;
     }
     s->too_hot = true;
-    snprintf(sentence, sizeof sentence,
-             "the trigger is %s: choose a function that is called less often, or insist (--force)",
-             text);
+    if (s->machine.interactive) { /* whoever is there is asked */
+        session_log(s, SESSION_WARNING, "the trigger is %s", text);
+        snprintf(sentence, sizeof sentence, "not armed: %s", call_rate_brief(&rate, text, sizeof text));
+    } else {
+        snprintf(sentence, sizeof sentence,
+                 "the trigger is %s: choose a function that is called less often, or insist (--force)", text);
+    }
     session_begin_stop(s, sentence);
 }
 

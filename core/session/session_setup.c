@@ -223,6 +223,16 @@ static void add_number(struct plan_argv *a, const char *option, uint64_t n, cons
     add_value(a, option, text);
 }
 
+/* In the largest unit that says it exactly. */
+static void add_duration(struct plan_argv *a, const char *option, uint64_t ns)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    size_t unit = 0;
+    for (; ns && ns % 1000 == 0 && unit < 3; unit++)
+        ns /= 1000;
+    add_number(a, option, ns, units[unit]);
+}
+
 static void add_ids(struct plan_argv *a, const char *option, const pid_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -237,20 +247,19 @@ char *session_setup_repeat(const struct session_setup *s)
     struct plan_argv a = {0};
     plan_argv_add(&a, "mtui");
     plan_argv_add(&a, s->argv ? "run" : "attach");
-    plan_argv_add(&a, "--batch");
     add_ids(&a, "-p", s->pids, s->n_pids);
     if (!s->auto_recorder)
         add_value(&a, "-r", plan_recorder_name(s->recorder));
     for (size_t i = 0; i < s->n_triggers; i++)
         add_value(&a, "-t", s->triggers[i]);
-    add_number(&a, "--slower-than", s->when.slower_than_ns, "ns");
+    add_duration(&a, "--slower-than", s->when.slower_than_ns);
     if (!s->auto_mode)
         add_value(&a, "--mode", plan_mode_name(s->mode));
     if (s->timing != PLAN_TIMING_NORMAL)
         add_value(&a, "--timing", timings[s->timing]);
     add_number(&a, "--hits", s->when.hits, "");
-    add_number(&a, "--hold-off", s->when.hold_off_ns, "ns");
-    add_number(&a, "--not-before", s->when.not_before_ns, "ns");
+    add_duration(&a, "--hold-off", s->when.hold_off_ns);
+    add_duration(&a, "--not-before", s->when.not_before_ns);
     if (s->when.not_before_full)
         add_value(&a, "--not-before", "full");
     add_number(&a, "--max-snapshots", s->when.max_snapshots, "");
@@ -258,7 +267,7 @@ char *session_setup_repeat(const struct session_setup *s)
     add_number(&a, "--freq", s->freq_hz, "");
     if (s->call_graph != PLAN_CALL_GRAPH_FP)
         add_value(&a, "--call-graph", graphs[s->call_graph]);
-    add_number(&a, "--duration", s->duration_ns, "ns");
+    add_duration(&a, "--duration", s->duration_ns);
     add_ids(&a, "--tid", s->tids, s->n_tids);
     if (s->children)
         plan_argv_add(&a, "--children");

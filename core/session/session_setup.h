@@ -69,7 +69,8 @@ int session_setup_command(const struct session_setup *s, const struct capabiliti
                           const struct perf_version *version, bool interactive, char **out,
                           struct err *err);
 
-/* The mtui command that repeats this setup without a screen, quoted for a shell; the caller frees. */
+/* The mtui command that repeats this setup on a screen (with --batch, defaults are other ones), quoted for a
+ * shell; the caller frees. */
 char *session_setup_repeat(const struct session_setup *s);
 
 #endif

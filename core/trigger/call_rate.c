@@ -48,6 +48,15 @@ char *call_rate_text(const struct call_rate_result *r, char *out, size_t size)
     return out;
 }
 
+char *call_rate_brief(const struct call_rate_result *r, char *out, size_t size)
+{
+    char rate[FMT_MAX], cost[FMT_MAX];
+    fmt_count_short(rate, (uint64_t)(r->per_second + 0.5));
+    (void)snprintf(out, size, "%s hits/s x %s%s = %u.%u %% of the target's time", rate, r->assumed ? "~" : "",
+                   fmt_duration(cost, r->hit_ns), r->permille / 10, r->permille % 10);
+    return out;
+}
+
 static uint64_t cpu_time_ns(pid_t pid)
 {
     struct proc_stat st;

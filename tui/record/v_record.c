@@ -307,9 +307,12 @@ static void copy_command(struct record *r)
 {
     struct session_setup setup;
     v_record_effective_setup(r, &setup);
+    v_record_name_output(r, &setup);
     char *text = session_setup_repeat(&setup);
     session_setup_free(&setup);
     model_copy(r->m, text);
+    if (r->session)
+        session_log(r->session, SESSION_INFO, "copied: %s", text);
     model_say(r->m, "copied: %s", text);
     free(text);
 }
@@ -359,6 +362,10 @@ static bool interrupt(struct record *r)
     }
     if (v_record_is_running(r) && r->status.rec.snapshot_busy) {
         ask_session(r, session_give_up);
+        return true;
+    }
+    if (v_record_is_running(r)) {
+        v_record_start_stop(r);
         return true;
     }
     return false;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/base/conf.h"
@@ -34,6 +35,16 @@ void v_record_effective_setup(const struct record *r, struct session_setup *out)
     }
     for (size_t i = 0; i < r->m->triggers.len; i++)
         session_setup_add_trigger(out, r->m->triggers.data[i]);
+}
+
+void v_record_name_output(const struct record *r, struct session_setup *setup)
+{
+    if (!r->session || !setup->output)
+        return;
+    for (unsigned n = 2; access(setup->output, F_OK) == 0; n++) {
+        free(setup->output);
+        setup->output = xasprintf("%s-%u", r->setup.output, n);
+    }
 }
 
 /* ---- The session's life ---- */
@@ -115,6 +126,24 @@ bool v_record_quit(struct record *r)
     return true;
 }
 
+static void answer_force(void *arg, bool yes)
+{
+    struct record *r = arg;
+    if (!yes)
+        return;
+    r->setup.force = true;
+    v_record_start(r);
+    r->setup.force = false;
+}
+
+/* The triggers would cost too much: what they cost, and whether to arm them. */
+static void ask_force(struct record *r)
+{
+    char cost[100], question[128];
+    snprintf(question, sizeof question, "%s: arm all the same?", call_rate_brief(&r->status.rate, cost, sizeof cost));
+    model_ask(r->m, question, answer_force, r);
+}
+
 static void on_ended(void *arg)
 {
     struct record *r = arg;
@@ -123,6 +152,8 @@ static void on_ended(void *arg)
     model_withdraw(r->m, answer_stop, r);
     if (r->status.state == SESSION_ENDED)
         model_say(r->m, "%s", r->status.sentence);
+    else if (r->status.too_hot && !r->quitting)
+        ask_force(r);
     else
         model_error(r->m, "%s", r->status.sentence);
     if (r->quitting)
@@ -263,6 +294,7 @@ void v_record_start(struct record *r)
     struct record_start *p = xcalloc(1, sizeof *p);
     p->r = r;
     v_record_effective_setup(r, &p->setup);
+    v_record_name_output(r, &p->setup);
     char *repeat = session_setup_repeat(&p->setup);
     free(p->setup.command_line);
     p->setup.command_line = repeat;
@@ -277,16 +309,6 @@ void v_record_start(struct record *r)
         p->worker = w;
 }
 
-static void answer_force(void *arg, bool yes)
-{
-    struct record *r = arg;
-    if (!yes)
-        return;
-    r->setup.force = true;
-    v_record_start(r);
-    r->setup.force = false;
-}
-
 void v_record_start_stop(struct record *r)
 {
     struct err err;
@@ -298,13 +320,7 @@ void v_record_start_stop(struct record *r)
     if (v_record_is_running(r)) {
         if (session_stop(r->session, &err) < 0)
             model_error(r->m, "%s", err.text);
-        return;
-    }
-    if (r->session && r->status.too_hot) {
-        char question[700];
-        snprintf(question, sizeof question, "%s. Arm it all the same?", r->status.sentence);
-        r->status.too_hot = false;
-        model_ask(r->m, question, answer_force, r);
+        session_get_status(r->session, &r->status);
         return;
     }
     v_record_start(r);
@@ -407,7 +423,7 @@ static void drop_target(struct session_setup *s)
 
 char *v_record_options_text(const struct record *r)
 {
-    static const char prefix[] = "mtui attach --batch";
+    static const char prefix[] = "mtui attach";
     struct session_setup s;
     session_setup_copy(&s, &r->setup);
     drop_target(&s);

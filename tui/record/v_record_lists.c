@@ -8,6 +8,7 @@
 
 #include "core/base/fmt.h"
 #include "tui/ui/bar.h"
+#include "tui/ui/line.h"
 #include "tui/timeline/ruler.h"
 
 static const struct list_column snapshot_columns[] = {
@@ -231,24 +232,49 @@ void v_record_draw_hits(struct record *r, struct surface *s, struct rect at)
     list_draw(r->hits, s, below(at), r->m->glyphs);
 }
 
-void v_record_draw_log(struct record *r, struct surface *s, struct rect at)
+#define LOG_CLOCK_COLS 14
+
+/* Rows of a line of the log: whole sentences where the log has the screen, else one. */
+static int log_line_rows(const struct record *r, size_t i, int cols)
+{
+    struct session_line line = session_log_at(r->session, i);
+    return r->full_log ? line_rows(line.text, cols - 1 - LOG_CLOCK_COLS - (line.level == SESSION_INFO ? 0 : 2)) : 1;
+}
+
+static void draw_log_line(struct record *r, struct surface *s, struct rect at, size_t i)
 {
     static const uint16_t roles[] = {ROLE_DEFAULT, ROLE_WARN, ROLE_ERROR};
-    size_t n = r->session ? session_log_count(r->session) : 0;
-    size_t rows = at.rows > 1 ? (size_t)(at.rows - 1) : 0;
-    r->log_rows = (int)rows;
-    size_t most = n > rows ? n - rows : 0;
+    struct session_line line = session_log_at(r->session, i);
+    struct style style = {.ink = roles[line.level]};
+    char clock[16];
+    int indent = 1 + LOG_CLOCK_COLS + (line.level == SESSION_INFO ? 0 : 2);
+    surface_printf(s, at.row, at.col + 1, at.cols - 1, style, "%s  %s", v_record_clock(clock, line.unix_ns),
+                   line.level == SESSION_INFO ? "" : "! ");
+    line_wrap(s, (struct rect){at.row, at.col + indent, at.rows, at.cols - indent}, line.text, style, r->m->glyphs);
+}
+
+void v_record_draw_log(struct record *r, struct surface *s, struct rect at)
+{
+    size_t n = r->session ? session_log_count(r->session) : 0, most = n;
+    int rows = at.rows > 1 ? at.rows - 1 : 0, used = 0;
+    r->log_rows = rows;
+    for (int top = 0; most > 0; most--) { /* scrolled back so far, the oldest ones fill the pane */
+        top += log_line_rows(r, n - most, at.cols);
+        if (top > rows)
+            break;
+    }
     if (r->log_up > most)
         r->log_up = most;
     title(r, s, at, RECORD_LOG, "Log", r->log_up ? "scrolled back" : "");
-    size_t shown = n < rows ? n : rows;
-    for (size_t i = 0; i < shown; i++) {
-        struct session_line line = session_log_at(r->session, n - shown - r->log_up + i);
-        char clock[16];
-        surface_printf(s, at.row + 1 + (int)i, at.col + 1, at.cols - 1,
-                       (struct style){.ink = (uint16_t)roles[line.level]}, "%s  %s%s",
-                       v_record_clock(clock, line.unix_ns), line.level == SESSION_INFO ? "" : "! ",
-                       line.text);
+    size_t end = n - r->log_up, first = end;
+    while (first > 0 && used + log_line_rows(r, first - 1, at.cols) <= rows)
+        used += log_line_rows(r, --first, at.cols);
+    if (first == end && end > 0 && rows > 0) /* longer than the pane */
+        first--;
+    for (int row = 1; first < end; first++) {
+        int take = log_line_rows(r, first, at.cols);
+        draw_log_line(r, s, (struct rect){at.row + row, at.col, take < rows ? take : rows, at.cols}, first);
+        row += take;
     }
 }
 

@@ -262,6 +262,9 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
     draw_outstanding(r, s, at, 6);
     if (st->sentence)
         draw_kept(r, s, at, 7);
+    else if (st->state == SESSION_STOPPING)
+        v_record_field(s, at, 7, "Stopping", warn, "Space again presses: gives up the snapshot, then SIGTERM%s",
+                       st->recorder == PLAN_STEP ? "" : ", SIGKILL");
     else
         v_record_field(s, at, 7, "Control", dim, "%s", st->rec.why);
     if (st->sentence)
