@@ -159,7 +159,7 @@ static int fail_output(const struct batch *b, const char *path)
     return 1;
 }
 
-/* Success is a recording that ended well and left a snapshot. */
+/* Success is a recording that left a snapshot, however it ended. */
 static int finish(struct batch *b, char **dir)
 {
     struct session_status status;
@@ -178,7 +178,7 @@ static int finish(struct batch *b, char **dir)
         return 0;
     if (b->snapshots) {
         fprintf(stderr, "mtui: %s; what was written is kept\n", status.sentence);
-        return 1;
+        return 0;
     }
     fprintf(stderr, "mtui: no snapshot: %s", status.sentence);
     if (status.state == SESSION_ENDED && status.mode == PLAN_TRIGGER && status.hits == 0 &&

@@ -184,8 +184,7 @@ static void man_tail(FILE *out)
           ".TP\n.I \\(ti/.config/mtui/config\nSettings and key bindings.\n"
           ".TP\n.I \\(ti/.config/mtui/themes/NAME.theme\nThemes of your own.\n"
           ".TP\n.I \\(ti/.local/state/mtui\nRecordings.\n"
-          ".SH EXIT STATUS\n0 success (batch: a snapshot was written and the recorder did not "
-          "fail), 1 failure (one line on standard error says what), 2 wrong usage.\n"
+          ".SH EXIT STATUS\n0 success (batch: a snapshot was written), 1 failure (one line on standard error says what), 2 wrong usage.\n"
           ".SH SEE ALSO\n.BR perf (1),\n.BR perf\\-record (1),\n.BR perf\\-intel\\-pt (1)\n",
           out);
 }

@@ -308,8 +308,7 @@ void cli_print_help(FILE *out, enum cli_command command)
     print_group(out, "Recording (run and attach):", record, home, all);
     print_group(out, "Reading (open and export):", read, home | record, all);
     print_group(out, "Everywhere:", home, 0, all);
-    fputs("\nExit status: 0 success (batch: a snapshot was written and the recorder did not fail), 1 failure,\n"
-          "2 wrong usage.\n",
+    fputs("\nExit status: 0 success (batch: a snapshot was written), 1 failure, 2 wrong usage.\n",
           out);
 }
 
