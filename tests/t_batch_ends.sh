@@ -67,11 +67,14 @@ pid=$target
 
 # 4. Asked to stop twice, and ten times, by signals to the process group as a terminal or a supervisor sends them:
 # the recording is finished, not cut off.
+ticks() { awk '{ print $14 }' "/proc/$pid/stat"; } # of CPU time in user space
+has_run() { [ "$(ticks)" -ge "$1" ]; }
 for signal in INT TERM; do
     for times in 2 10; do
         dir=$tmp/again-$signal-$times
         begin setsid sh -c 'echo $$ >"$0"; exec "$@"' "$tmp/group" "$mtui" attach -p "$pid" --batch -o "$dir"
         wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
+        wait_for 100 has_run $(($(ticks) + 20)) || bad 'the target does not run'
         group=$(cat "$tmp/group") n=0
         while [ $n -lt $times ] && kill -$signal "-$group" 2>/dev/null; do
             n=$((n + 1))
