@@ -68,6 +68,13 @@ static bool near(uint64_t a, uint64_t b)
     return lo == stamps.len || stamps.data[lo] >= high;
 }
 
+/* Named by its address, for want of a symbol: "libx.so+0x1200". Texts of perf script do not know such functions. */
+static bool named_by_address(const char *name)
+{
+    const char *plus = strrchr(name, '+');
+    return plus && strncmp(plus, "+0x", 3) == 0 && plus[3] && strspn(plus + 3, "0123456789abcdef") == strlen(plus + 3);
+}
+
 /* What the two cannot agree on: how long tracing was off (perf stamps where it goes on with an estimate),
  * and stubs of the PLT (perf knows fewer of them than mtui, and calls them by what stands before them). */
 static bool counts(const struct recording *r, const struct span *s)
@@ -144,15 +151,27 @@ static void compare_branches(const char *what, const char *data, const char *tex
     free(lists[1]);
 }
 
+/* Functions of stripped files are not known to the text, nor where one jumps into the next. */
+static bool any_named_by_address(const struct trace *t)
+{
+    bool any = false;
+    for (size_t i = 0; i < functions_count(trace_functions(t)); i++)
+        any |= named_by_address(functions_get(trace_functions(t), (fn_id)i)->name);
+    return any;
+}
+
 static void compare(const char *what, const char *data, const char *text)
 {
     struct recording *a = open_or_fail(data, &plain), *b = open_or_fail(text, &plain);
+    bool rows = !any_named_by_address(a->trace);
+    if (!rows)
+        print_message("%s: branches and gaps only, functions there are named by their addresses\n", what);
     assert_int_equal(trace_thread_count(a->trace), trace_thread_count(b->trace));
     for (size_t i = 0; i < trace_thread_count(a->trace); i++) {
         const struct trace_thread *t = trace_thread(a->trace, i);
         ssize_t other = trace_find_thread(b->trace, t->tid);
         assert_true(other >= 0);
-        for (size_t d = 0; d < t->depths || d < trace_thread(b->trace, (size_t)other)->depths; d++)
+        for (size_t d = 0; rows && (d < t->depths || d < trace_thread(b->trace, (size_t)other)->depths); d++)
             compare_row(what, a, b, i, (size_t)other, d);
         assert_string_equal(t->comm, trace_thread(b->trace, (size_t)other)->comm);
     }
@@ -208,6 +227,7 @@ static void text_gives_the_spans_of_the_recording(void **state)
         step_rec_free(&r);
     }
     vec_free(&stamps);
+    assert_true(compared > 10000);
     print_message("%" PRIu64 " spans compared with those of the text\n", compared);
 }
 
