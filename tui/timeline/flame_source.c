@@ -139,3 +139,18 @@ struct flame_row flame_source_row(struct flame_source *s, size_t thread, size_t 
     row.off_cpu = s->may_be_off ? off_cpu_of_index : off_cpu_never;
     return row;
 }
+
+uint64_t flame_row_off_ns(const struct flame_row *row, uint64_t from, uint64_t to, uint64_t *count)
+{
+    uint64_t sum = 0;
+    size_t k = row->seek(row, 0, from), end = row->seek(row, k, to);
+    if (k > 0)
+        k--;
+    for (k = row->off_cpu(row, k, end); k < end; k = row->off_cpu(row, k + 1, end)) {
+        const struct span *s = &row->spans[k];
+        uint64_t a = s->start_ns > from ? s->start_ns : from, b = s->end_ns < to ? s->end_ns : to;
+        sum += b > a ? b - a : 0;
+        *count += b > a;
+    }
+    return sum;
+}

@@ -20,4 +20,8 @@ void flame_source_use(struct flame_source *s, const struct pyramid *p);
 /* The row of a thread and depth, empty when there is none; good as long as the source. */
 struct flame_row flame_source_row(struct flame_source *s, size_t thread, size_t depth);
 
+/* Time of [from, to) off the CPU in a row; the number of waits in it is added to *count. Each is a span of its own,
+ * below the calls that it interrupts. */
+uint64_t flame_row_off_ns(const struct flame_row *row, uint64_t from, uint64_t to, uint64_t *count);
+
 #endif

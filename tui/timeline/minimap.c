@@ -61,21 +61,6 @@ void minimap_free(struct minimap *m)
     *m = (struct minimap){0};
 }
 
-/* Time of [from, to) off the CPU in a row. */
-static uint64_t off_time(const struct flame_row *row, uint64_t from, uint64_t to)
-{
-    uint64_t sum = 0;
-    size_t k = row->seek(row, 0, from), end = row->seek(row, k, to);
-    if (k > 0)
-        k--;
-    for (k = row->off_cpu(row, k, end); k < end; k = row->off_cpu(row, k + 1, end)) {
-        const struct span *s = &row->spans[k];
-        uint64_t a = s->start_ns > from ? s->start_ns : from, b = s->end_ns < to ? s->end_ns : to;
-        sum += b > a ? b - a : 0;
-    }
-    return sum;
-}
-
 static void add_row(struct minimap *m, const struct trace *t, const struct pyramid *p,
                     struct flame_source *src)
 {
@@ -86,7 +71,7 @@ static void add_row(struct minimap *m, const struct trace *t, const struct pyram
     for (int c = minimap_col_of(m, t, row.spans[0].start_ns); c <= last; c++) {
         uint64_t from = minimap_time_at(m, t, c), to = minimap_time_at(m, t, c + 1);
         uint64_t busy = pyramid_range(p, m->thread, m->depth, from, to).busy_ns;
-        uint64_t off = off_time(&row, from, to);
+        uint64_t waits = 0, off = flame_row_off_ns(&row, from, to, &waits);
         m->busy_ns[c] += busy > off ? busy - off : 0;
     }
 }

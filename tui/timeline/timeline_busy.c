@@ -2,22 +2,6 @@
 #include "decode/trace/quiet.h"
 #include "tui/timeline/timeline.h"
 
-/* Waits of one row in [from, to): each is a span of its own, below the calls that it interrupts. */
-static uint64_t row_off(const struct flame_row *row, uint64_t from, uint64_t to, uint64_t *count)
-{
-    uint64_t sum = 0;
-    size_t k = row->seek(row, 0, from), end = row->seek(row, k, to);
-    if (k > 0)
-        k--;
-    for (k = row->off_cpu(row, k, end); k < end; k = row->off_cpu(row, k + 1, end)) {
-        const struct span *s = &row->spans[k];
-        uint64_t a = s->start_ns > from ? s->start_ns : from, b = s->end_ns < to ? s->end_ns : to;
-        sum += b > a ? b - a : 0;
-        *count += b > a;
-    }
-    return sum;
-}
-
 bool tl_knows_switches(struct timeline *tl)
 {
     if (!trace_info(tl->trace)->sampled)
@@ -40,7 +24,7 @@ static uint64_t off_time(struct timeline *tl, size_t thread, size_t depth, uint6
         return 0;
     for (; depth < trace_thread(tl->trace, thread)->depths; depth++) {
         struct flame_row row = flame_source_row(tl->src, thread, depth);
-        sum += row_off(&row, from, to, count);
+        sum += flame_row_off_ns(&row, from, to, count);
     }
     return sum;
 }
