@@ -162,3 +162,15 @@ const struct step_program step_programs[] = {
                   "enters PyErr_SetString; enters PyTraceBack_Here"},
     {.name = NULL},
 };
+
+const struct step_program step_program_tiny = {
+    .name = "tiny",
+    .source = "#define NI __attribute__((noinline, noclone))\n"
+              "NI int leaf(int x) { __asm__ volatile(\"\"); return x * 2 + 1; }\n"
+              "NI int down(int n) { return n ? down(n - 1) + leaf(n) : leaf(0); }\n"
+              "int (*volatile indirect)(int) = down;\n"
+              "NI int work(int x) { int s = leaf(x); for (int i = 0; i < 4; i++) s += indirect(i); return s; }\n"
+              STEP_MAIN("work(3)"),
+    .flags = "-O1",
+    .function = "work",
+};

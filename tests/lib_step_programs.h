@@ -7,4 +7,7 @@
 /* Ended by one without a name. */
 extern const struct step_program step_programs[];
 
+/* A small one of calls, recursion and indirect calls. No library: its symbols would have to be read each time. */
+extern const struct step_program step_program_tiny;
+
 #endif

@@ -20,20 +20,8 @@
 #include "lib_program.h"
 #include "lib_run.h"
 #include "lib_step.h"
+#include "lib_step_programs.h"
 #include "lib_statistics.h"
-
-/* Without a library: its symbols would have to be read each time. */
-static const struct step_program tiny = {
-    .name = "tiny",
-    .source = "#define NI __attribute__((noinline, noclone))\n"
-              "NI int leaf(int x) { __asm__ volatile(\"\"); return x * 2 + 1; }\n"
-              "NI int down(int n) { return n ? down(n - 1) + leaf(n) : leaf(0); }\n"
-              "int (*volatile indirect)(int) = down;\n"
-              "NI int work(int x) { int s = leaf(x); for (int i = 0; i < 4; i++) s += indirect(i); return s; }\n"
-              STEP_MAIN("work(3)"),
-    .flags = "-O1",
-    .function = "work",
-};
 
 struct scene {
     struct step_rec rec;
@@ -55,7 +43,7 @@ static char *encode(struct scene *s, unsigned repeat, size_t *len)
 static int record(void **state)
 {
     static struct scene s;
-    step_rec_program(&s.rec, &tiny, 1);
+    step_rec_program(&s.rec, &step_program_tiny, 1);
     snprintf(s.symfs, sizeof s.symfs, "%s/root", s.rec.dir); /* the program, and nothing else, is at hand */
     snprintf(s.path, sizeof s.path, "%s/damaged.data", s.rec.dir);
     assert_true(program_shell(s.rec.dir, "mkdir -p root%s && cp t root%s/", s.rec.dir, s.rec.dir));

@@ -21,18 +21,7 @@
 #include "lib_run.h"
 #include "lib_statistics.h"
 #include "lib_step.h"
-
-static const struct step_program tiny = {
-    .name = "tiny",
-    .source = "#define NI __attribute__((noinline, noclone))\n"
-              "NI int leaf(int x) { __asm__ volatile(\"\"); return x * 2 + 1; }\n"
-              "NI int down(int n) { return n ? down(n - 1) + leaf(n) : leaf(0); }\n"
-              "int (*volatile indirect)(int) = down;\n"
-              "NI int work(int x) { int s = leaf(x); for (int i = 0; i < 4; i++) s += indirect(i); return s; }\n"
-              STEP_MAIN("work(3)"),
-    .flags = "-O1",
-    .function = "work",
-};
+#include "lib_step_programs.h"
 
 struct call {
     uint64_t start_ns, end_ns;
@@ -218,7 +207,7 @@ static void a_threads_snapshots(void **state)
 static int record(void **state)
 {
     static struct step_rec r;
-    step_rec_program(&r, &tiny, 2);
+    step_rec_program(&r, &step_program_tiny, 2);
     *state = &r;
     return 0;
 }
