@@ -41,6 +41,26 @@ static void facts_are_left_out_whole(void **state)
     surface_free(s);
 }
 
+static void facts_are_left_out_by_rank(void **state)
+{
+    (void)state;
+    static const struct line_fact facts[] = {{"A-B", 0}, {"A 1 B 2", 2}, {"", 1}, {"busy 3", 1}, {"gaps \xc3\xa9", 0}};
+    char out[64];
+    /* 3 + 7 + 6 + 6 and three times two blanks: 28. */
+    assert_true(line_join(out, sizeof out, 28, facts, 5));
+    assert_string_equal(out, "A-B  A 1 B 2  busy 3  gaps \xc3\xa9");
+    assert_false(line_join(out, sizeof out, 27, facts, 5));
+    assert_string_equal(out, "A-B  busy 3  gaps \xc3\xa9");
+    assert_false(line_join(out, sizeof out, 18, facts, 5));
+    assert_string_equal(out, "A-B  gaps \xc3\xa9");
+    assert_false(line_join(out, sizeof out, -1, facts, 5));
+    assert_string_equal(out, "A-B  gaps \xc3\xa9");
+    assert_true(line_join(out, 6, 80, facts, 5));
+    assert_string_equal(out, "A-B  ");
+    assert_true(line_join(out, sizeof out, 80, facts, 0));
+    assert_string_equal(out, "");
+}
+
 static void cut(void **state)
 {
     (void)state;
@@ -74,6 +94,7 @@ int main(void)
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_are_left_out_whole),
+        cmocka_unit_test(facts_are_left_out_by_rank),
         cmocka_unit_test(cut),
         cmocka_unit_test(sentences_are_broken_at_blanks),
     };

@@ -92,6 +92,49 @@ static void any_size(void **state)
     rig_close(&r);
 }
 
+/* A range with one gap and two waits in it, in a trace with long numbers. FIRST: how its first call began. */
+static void open_long_range(struct rig *r, const char *first, int cols)
+{
+    char text[1000];
+    snprintf(text, sizeof text,
+             "sampled 1000000\nthread 4012345 worker\n"
+             "+ 5000000000 main%s\n"
+             "+ 5200000000 poll\n+ 5250000000 [off-cpu] /bin/demo o\n- 5350000000\n- 5400000000\n"
+             "gap 5500000000 5600000000 no-sample\n"
+             "+ 5700000000 poll\n+ 5750000000 [off-cpu] /bin/demo o\n- 5950000000\n- 6000000000\n"
+             "- 17000000000\n",
+             first);
+    rig_open(r, gentrace_parse(text), GLYPHS_UNICODE, COLOR_256, 24, cols);
+    act(r, ACT_ZOOM_ALL);
+    act_with(r, ACT_GOTO, "5ms");
+    act_with(r, ACT_RANGE, "100ms 1100ms");
+    draw(r);
+}
+
+/* 1 s: main all of it, two polls, two waits of 0.3 s together, and 0.1 s that nobody saw. */
+static void range_totals(void **state)
+{
+    (void)state;
+    struct rig r;
+    for (int cols = 80; cols <= 160; cols += 20) {
+        open_long_range(&r, "", cols);
+        assert_true(golden_find(r.s, "A 100 ms"));
+        assert_true(golden_find(r.s, "B 1.10"));
+        assert_true(golden_find(r.s, "delta 1.00 s"));
+        assert_true(golden_find(r.s, "thread 4012345: 5 spans"));
+        assert_true(golden_find(r.s, "busy 60.0 %  switches 2  gaps 1"));
+        rig_close(&r);
+    }
+    for (int cols = 60; cols <= 110; cols++) { /* what is inferred takes the line above */
+        open_long_range(&r, " /bin/demo s", cols);
+        assert_true(golden_find(r.s, "start inferred"));
+        assert_true(golden_find(r.s, "A-B  "));
+        assert_true(golden_find(r.s, "delta 1.00 s"));
+        assert_true(golden_find(r.s, "gaps 1"));
+        rig_close(&r);
+    }
+}
+
 /* Whether a cell of the surface shows anything. */
 static bool is_drawn(const struct cell *c)
 {
@@ -163,6 +206,7 @@ int main(void)
         cmocka_unit_test(screens),
         cmocka_unit_test(colours),
         cmocka_unit_test(any_size),
+        cmocka_unit_test(range_totals),
         cmocka_unit_test(every_span_shows),
         cmocka_unit_test(compact),
     };

@@ -1,5 +1,6 @@
 #include "tui/ui/line.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/utf8.h"
@@ -34,6 +35,33 @@ void line_draw(struct surface *s, int row, int col, int cols, const char *text, 
         surface_text(s, row, col, cols, text, fit, style);
     else
         line_cut(s, row, col, cols, text, style, g);
+}
+
+static size_t facts_cols(const struct line_fact *facts, size_t n, int worst)
+{
+    size_t cols = 0;
+    for (size_t i = 0; i < n; i++)
+        if (facts[i].rank <= worst && facts[i].text[0])
+            cols += utf8_cols(facts[i].text, strlen(facts[i].text)) + (cols ? 2 : 0);
+    return cols;
+}
+
+bool line_join(char *out, size_t size, int cols, const struct line_fact *facts, size_t n)
+{
+    int highest = 0, worst;
+    for (size_t i = 0; i < n; i++)
+        highest = facts[i].rank > highest ? facts[i].rank : highest;
+    for (worst = highest; worst > 0 && (cols < 0 || facts_cols(facts, n, worst) > (size_t)cols); worst--)
+        ;
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        if (facts[i].rank > worst || !facts[i].text[0] || len >= size)
+            continue;
+        int wrote = snprintf(out + len, size - len, "%s%s", len ? "  " : "", facts[i].text);
+        len += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return worst == highest;
 }
 
 /* Bytes of text that fit on a line when it is broken at a blank; 0: all of it, or it cannot be broken. */

@@ -2,6 +2,9 @@
 #ifndef MTUI_TUI_LINE_H
 #define MTUI_TUI_LINE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "tui/term/glyph.h"
 #include "tui/term/surface.h"
 
@@ -10,6 +13,16 @@
  * that would leave half of the room empty, the text ends in an ellipsis instead. */
 void line_draw(struct surface *s, int row, int col, int cols, const char *text, struct style style,
                const struct glyphs *g);
+
+/* A fact of a line, and what it is worth: of those that do not fit, the one of the highest rank goes first. */
+struct line_fact {
+    const char *text; /* "": none */
+    int rank;
+};
+
+/* Joins the facts by two blanks, in their order, into out: all that fit whole into cols columns, those of rank 0
+ * in any case. Returns whether all have come in. */
+bool line_join(char *out, size_t size, int cols, const struct line_fact *facts, size_t n);
 
 /* Draws text and ends it in an ellipsis when it is longer than cols columns. */
 void line_cut(struct surface *s, int row, int col, int cols, const char *text, struct style style,
