@@ -449,7 +449,10 @@ static void samples_from_a_pipe(void **state)
     run_while(&r, still_loading);
     assert_false(model_is_growing(r.m));
     assert_string_equal(selected(&r), "b_function");
-    assert_non_null(strstr(r.m->say, "was stopped"));
+    assert_string_equal(r.m->say, "reading was stopped: what came after it is not shown");
+    assert_true(is_there(&r, 0, "\xe2\x95\xb1")); /* the hatch at the end */
+    act(&r, 0, ACT_GAP_NEXT, NULL);
+    assert_non_null(strstr(r.m->say, "not-decoded"));
     cmd_open_end(o);
     close(w.fd);
     unlink(w.path);

@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/vec.h"
@@ -394,12 +396,69 @@ static void samples_stopped(void **state)
     unlink(path);
 }
 
+/* main calls f again and again: one nanosecond of each, two branch lines. */
+static void write_branches(int fd, size_t calls)
+{
+    FILE *f = fdopen(dup(fd), "w");
+    for (size_t i = 0; i < calls; i++)
+        fprintf(f,
+                "prog  100/100  5.%09zu:   call        55500010 main+0x10 (/bin/prog) =>     55600000 f+0x0 (/bin/prog)\n"
+                "prog  100/100  5.%09zu:   return      55600020 f+0x20 (/bin/prog) =>     55500015 main+0x15 (/bin/prog)\n",
+                2 * i, 2 * i + 1);
+    fclose(f);
+}
+
+/* Of a pipe nobody knows how much is still to come, nor whether anything is: stopped while it is silent, what
+ * came is there whole, and behind it stands a gap of unknown length. */
+static void pipe_stopped(void **state)
+{
+    (void)state;
+    for (int branches = 0; branches < 2; branches++) {
+        char path[100];
+        struct recording *r;
+        struct watch w = {.enough_at = 1};
+        struct err err;
+        snprintf(path, sizeof path, "/tmp/t_open_parts.%d", (int)getpid());
+        unlink(path);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        int fd = open(path, O_RDWR | O_CLOEXEC); /* a writer that never ends */
+        assert_true(fd >= 0);
+        assert_true(fcntl(fd, F_SETPIPE_SZ, 1 << 20) >= 1 << 20);
+        if (branches)
+            write_branches(fd, 3000);
+        else
+            write_text(fd, 0, 5000);
+        assert_int_equal(open_watched(&w, path, 1, &r, &err), 0);
+        assert_int_equal(trace_check(r->trace, &err), 0);
+        size_t n, last = 0;
+        const struct gap *g = trace_gaps(r->trace, &n);
+        for (size_t i = 0; i < n; i++)
+            if (g[i].cause == GAP_NOT_DECODED)
+                last = i + 1;
+        assert_true(last > 0);
+        assert_string_equal(g[last - 1].detail, "not decoded: cancelled");
+        assert_int_equal(g[last - 1].bytes, 0);
+        assert_int_equal(g[last - 1].start_ns, g[last - 1].end_ns);
+        assert_int_equal(g[last - 1].end_ns, trace_info(r->trace)->last_ns);
+        assert_string_equal(r->notes[0], "reading was stopped: what came after it is not shown");
+        assert_string_equal(trace_info(r->trace)->partial, r->notes[0]);
+        char *gaps = export(r->trace, EXPORT_GAPS);
+        assert_non_null(strstr(gaps, "\tnot-decoded\tnot decoded: cancelled\n"));
+        free(gaps);
+        recording_free(r);
+        free_parts(&w);
+        close(fd);
+        unlink(path);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_of_threads), cmocka_unit_test(buffers_of_cpus),
         cmocka_unit_test(parts_stand_alone),  cmocka_unit_test(stopped),
         cmocka_unit_test(samples_in_parts),   cmocka_unit_test(samples_stopped),
+        cmocka_unit_test(pipe_stopped),
     };
     return cmocka_run_group_tests(tests, record_signals, forget);
 }

@@ -325,7 +325,7 @@ static int build_trace(struct open_context *c, struct recording *r, struct err *
     open_progress(c, "building", 0, 0);
     int rc = exact ? 0 : sample_log_build(c->log, b, c->functions, &a, err);
     if (rc == 0) {
-        if (!exact && c->rest_bytes)
+        if (!exact && c->stopped)
             open_not_decoded(c, b, 0, a.last_ns, a.last_ns, c->rest_bytes);
         if (c->flow && stats_flow_end(c->flow) < 0)
             rc = err_set(err, MTUI_E_NOMEM, "not enough memory for the statistics");

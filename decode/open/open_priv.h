@@ -28,7 +28,8 @@ struct open_context {
     bool in_part;                /* nothing is noted: it is too early to judge */
     uint64_t input_bytes;
     uint64_t trace_bytes, decoded_bytes, repeated_bytes; /* as in trace_info */
-    uint64_t rest_bytes; /* of samples, not read because that was enough */
+    bool stopped;        /* text or samples were not read to their end, because that was enough */
+    uint64_t rest_bytes; /* that were not; 0: how many is not known */
     const char *partial; /* the first sentence about what could not be read; owned by notes */
     VEC(char *) notes;
     VEC(struct open_module) modules;

@@ -187,6 +187,7 @@ static int look_up(struct reader *r, uint64_t offset, struct err *err)
     if (open_cancelled(r->c) || (open_enough(r->c) && (info->has_auxtrace || !r->samples)))
         return err_set(err, MTUI_E_CANCEL, "cancelled");
     if (open_enough(r->c)) {
+        r->c->stopped = true;
         r->c->rest_bytes = info->size_bytes - offset;
         open_note_stopped(r->c, r->c->rest_bytes, info->size_bytes);
         return 1;

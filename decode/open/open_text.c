@@ -205,6 +205,7 @@ static int feed_all(struct open_context *c, struct source *s, struct perf_text *
     }
     c->input_bytes += done;
     if (rc == 0 && n > 0) {
+        c->stopped = true;
         c->rest_bytes = total > done ? total - done : 0;
         open_note_stopped(c, c->rest_bytes, total);
     }
@@ -292,7 +293,7 @@ int open_text(struct open_context *c, int fd, const void *bytes, size_t n, const
         rc = err_set(err, MTUI_E_NOMEM, "not enough memory for %s", name);
     if (rc == 0 && r.flow) {
         note_flow(c, text_flow_counts(r.flow));
-        if (c->rest_bytes)
+        if (c->stopped)
             put_rest(c, c->exact, c->rest_bytes);
     }
     if (rc == 0)
