@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/lib_golden.h"
 #include "tests/lib_ui.h"
@@ -344,6 +345,44 @@ static void settings_shown(void **state)
     assert_int_equal(command(f, "set nothing", &e), MTUI_E_INVAL);
 }
 
+/* Wrong lines of the configuration file stand above the settings, with what would be right. */
+static void mistakes_shown(void **state)
+{
+    struct fixture *f = *state;
+    struct err e;
+    char path[] = "/tmp/mtui-config-XXXXXX";
+    static const char text[] = "set refresh 5s\nset nothing 1\nset threads on\nbind lists z fly\n";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    assert_int_equal(settings_read_config(f->settings, f->km, path, &e), 2);
+    unlink(path);
+    assert_int_equal(command(f, "set", &e), 0);
+    ui_draw(f->ui, f->s);
+    assert_true(golden_find(f->s, "Wrong lines of the configuration file"));
+    assert_true(golden_find(f->s, "config:2              no setting is called 'nothing'; :set lists them"));
+    assert_true(golden_find(f->s, "config:4              no command is called 'fly'; ? lists them"));
+    assert_true(golden_find(f->s, "refresh 5s"));
+    assert_true(golden_find(f->s, "threads on"));
+}
+
+/* What must not be missed outlasts what is said meanwhile, which is there to be read after it. */
+static void first_things_first(void **state)
+{
+    struct fixture *f = *state;
+    model_error_first(f->m, "2 wrong lines in %s", "fi\x1b[1mle");
+    model_say(f->m, "opened");
+    assert_row(f, 28, " ! 2 wrong lines in fi\\x1b[1mle");
+    model_warn(f->m, "names are those in the text");
+    assert_row(f, 28, " ! 2 wrong lines in fi\\x1b[1mle");
+    press(f, "F12"); /* bound to nothing */
+    assert_row(f, 28, " names are those in the text");
+    press(f, "F12");
+    ui_draw(f->ui, f->s);
+    assert_false(golden_find(f->s, "names are"));
+}
+
 static bool answered;
 static char line_got[32];
 
@@ -420,7 +459,8 @@ int main(void)
         UI_TEST(letters),
         UI_TEST(command_line),
         UI_TEST(esc_and_a_character),
-        UI_TEST(settings_shown), cmocka_unit_test(begins_where_it_is_told),
+        UI_TEST(settings_shown), UI_TEST(mistakes_shown), UI_TEST(first_things_first),
+        cmocka_unit_test(begins_where_it_is_told),
         UI_TEST(requests),
         UI_TEST(mouse_events),
     };

@@ -108,8 +108,7 @@ int conf_split(const char *line, struct conf_words *words, struct err *err)
     }
 }
 
-static int read_line(const char *name, const char *text, size_t len, int number, conf_line_fn *fn,
-                     void *arg, struct err *err)
+static int read_line(const char *text, size_t len, int number, conf_line_fn *fn, void *arg, struct err *err)
 {
     char line[CONF_LINE_MAX + 1];
     struct conf_words words;
@@ -125,9 +124,26 @@ static int read_line(const char *name, const char *text, size_t len, int number,
         if (rc == 0 && words.n > 0)
             rc = fn(arg, &words, number, err);
     }
-    if (rc < 0) {
-        err_prefix(err, "%s:%d", name, number);
-        return rc;
+    return rc < 0 ? rc : 0;
+}
+
+/* mistake NULL: the first bad line ends it. */
+static int read_lines(const char *name, const char *text, size_t len, conf_line_fn *fn, conf_mistake_fn *mistake,
+                      void *arg, struct err *err)
+{
+    int number = 1;
+    for (size_t at = 0; at < len; number++) {
+        const char *end = memchr(text + at, '\n', len - at);
+        size_t n = end ? (size_t)(end - (text + at)) : len - at;
+        struct err own = {0};
+        int rc = read_line(text + at, n, number, fn, arg, mistake ? &own : err);
+        if (rc < 0 && !mistake) {
+            err_prefix(err, "%s:%d", name, number);
+            return rc;
+        }
+        if (rc < 0)
+            mistake(arg, number, rc, &own);
+        at += n + 1;
     }
     return 0;
 }
@@ -135,16 +151,7 @@ static int read_line(const char *name, const char *text, size_t len, int number,
 int conf_read_text(const char *name, const char *text, size_t len, conf_line_fn *fn, void *arg,
                    struct err *err)
 {
-    int number = 1;
-    for (size_t at = 0; at < len; number++) {
-        const char *end = memchr(text + at, '\n', len - at);
-        size_t n = end ? (size_t)(end - (text + at)) : len - at;
-        int rc = read_line(name, text + at, n, number, fn, arg, err);
-        if (rc < 0)
-            return rc;
-        at += n + 1;
-    }
-    return 0;
+    return read_lines(name, text, len, fn, NULL, arg, err);
 }
 
 /* Reads at most limit bytes of fd; *out is malloced. */
@@ -176,7 +183,7 @@ static int slurp(int fd, const char *path, size_t limit, char **out, size_t *len
     return 0;
 }
 
-int conf_read_file(const char *path, conf_line_fn *fn, void *arg, struct err *err)
+static int read_file(const char *path, conf_line_fn *fn, conf_mistake_fn *mistake, void *arg, struct err *err)
 {
     /* O_NONBLOCK: a fifo in the place of the file must not hang us. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -193,9 +200,19 @@ int conf_read_file(const char *path, conf_line_fn *fn, void *arg, struct err *er
     close(fd);
     if (rc < 0)
         return rc;
-    rc = conf_read_text(path, text, len, fn, arg, err);
+    rc = read_lines(path, text, len, fn, mistake, arg, err);
     free(text);
     return rc;
+}
+
+int conf_read_file(const char *path, conf_line_fn *fn, void *arg, struct err *err)
+{
+    return read_file(path, fn, NULL, arg, err);
+}
+
+int conf_read_all(const char *path, conf_line_fn *fn, conf_mistake_fn *mistake, void *arg, struct err *err)
+{
+    return read_file(path, fn, mistake, arg, err);
 }
 
 static bool needs_quotes(const char *word)

@@ -42,6 +42,11 @@ int conf_read_text(const char *name, const char *text, size_t len, conf_line_fn 
 /* The same for a file; MTUI_E_NOENT when it does not exist. */
 int conf_read_file(const char *path, conf_line_fn *fn, void *arg, struct err *err);
 
+/* The same, over all lines: a bad one is told to mistake (MTUI_E_* and the sentence, without the name and the
+ * line) and the reading goes on. Negative only when the file cannot be read. */
+typedef void conf_mistake_fn(void *arg, int line, int code, const struct err *err);
+int conf_read_all(const char *path, conf_line_fn *fn, conf_mistake_fn *mistake, void *arg, struct err *err);
+
 /* Writes a word so that conf_split gives it back, with quotes only where needed; cut (still a valid
  * word) when out is too small. Returns out. For writing session.ini. */
 char *conf_quote(char *out, size_t size, const char *word);

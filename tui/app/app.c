@@ -290,17 +290,29 @@ static int open_terminal(struct app *a)
     return rc;
 }
 
-static int start(struct app *a)
+/* A mistake in the file costs its line, not the session: one is said whole, of more where they stand. */
+static void read_config(struct app *a)
 {
     char path[4096];
+    settings_config_path(path, sizeof path);
+    int n = settings_read_config(a->settings, a->km, path, &a->err);
+    if (n < 0)
+        model_error_first(a->m, "%s", a->err.text);
+    else if (n == 1)
+        model_error_first(a->m, "%s:%d: %s", path, settings_mistake(a->settings, 0)->line,
+                          settings_mistake(a->settings, 0)->text);
+    else if (n > 1)
+        model_error_first(a->m, "%d wrong lines, listed by :set, in %s", n, path);
+}
+
+static int start(struct app *a)
+{
     a->settings = settings_new();
     a->km = keymap_new();
     a->theme = theme_new(COLOR_256);
     a->m = model_new(a->loop, a->settings);
     a->surface = surface_new(0, 0);
-    /* A mistake in the file costs what stands behind it, not the session. */
-    if (settings_read_config(a->settings, a->km, settings_config_path(path, sizeof path), &a->err) < 0)
-        model_error(a->m, "%s", a->err.text);
+    read_config(a);
     int rc = take_options(a, &a->err);
     if (rc == 0 && a->options->script)
         rc = script_open(&a->script, a->options->script, &a->err);

@@ -49,6 +49,7 @@ void model_free(struct model *m)
     free(m->want.prompt_initial);
     free(m->want.edit_path);
     free(m->want.copy);
+    free(m->say_first);
     free(m);
 }
 
@@ -281,6 +282,28 @@ void model_error(struct model *m, const char *fmt, ...)
     va_start(ap, fmt);
     say(m, SAY_ERROR, fmt, ap);
     va_end(ap);
+}
+
+void model_error_first(struct model *m, const char *fmt, ...)
+{
+    char raw[sizeof m->say], clean[sizeof m->say];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(raw, sizeof raw, fmt, ap);
+    va_end(ap);
+    utf8_escape(clean, sizeof clean, raw, strlen(raw));
+    m = outermost(m);
+    set_string(&m->say_first, clean);
+    m->dirty = true;
+}
+
+void model_hush(struct model *m)
+{
+    m = outermost(m);
+    if (m->say_first)
+        set_string(&m->say_first, NULL);
+    else
+        m->say[0] = '\0';
 }
 
 void model_go(struct model *m, const char *screen)

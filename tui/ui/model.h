@@ -107,6 +107,7 @@ struct model {
 
     char say[512]; /* the last message, already harmless; "" when there is none */
     enum model_severity say_severity;
+    char *say_first; /* NULL: none; an error that is shown before it, see model_error_first */
     bool dirty; /* something on the screen may have changed */
 
     struct model_requests want;
@@ -186,6 +187,11 @@ bool model_take_subject(struct model *m, struct model_subject *subject);
 void model_say(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void model_warn(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void model_error(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* One that is not to be missed: it stays until a key is pressed, whatever is said meanwhile, which comes up
+ * then. */
+void model_error_first(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A key was pressed: takes away what was said. */
+void model_hush(struct model *m);
 
 /* Goes to the screen whose view_ops.name that is. */
 void model_go(struct model *m, const char *screen);

@@ -1,11 +1,14 @@
 #include "tui/ui/settings.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
+#include "core/base/vec.h"
+#include "tui/term/theme.h"
 
 static const struct setting_info infos[SET_COUNT] = {
 #define SETTING_INFO_(id, name, type, preset, limits, help)                                        \
@@ -19,6 +22,7 @@ struct settings {
         char *text;
         uint64_t number; /* bool: 0 or 1 */
     } value[SET_COUNT];
+    VEC(struct settings_mistake) mistakes;
 };
 
 const struct setting_info *setting_info(enum setting which)
@@ -48,6 +52,9 @@ void settings_free(struct settings *s)
         return;
     for (size_t i = 0; i < SET_COUNT; i++)
         free(s->value[i].text);
+    for (size_t i = 0; i < s->mistakes.len; i++)
+        free(s->mistakes.data[i].text);
+    vec_free(&s->mistakes);
     free(s);
 }
 
@@ -182,7 +189,7 @@ static int command_bind(struct keymap *km, const struct conf_words *w, struct er
         return rc;
     enum action act = action_find(w->word[3]);
     if (act == ACT_NONE)
-        return err_set(err, MTUI_E_INVAL, "no command is called '%s'", w->word[3]);
+        return err_set(err, MTUI_E_INVAL, "no command is called '%s'; ? lists them", w->word[3]);
     keymap_bind(km, ctx, key, act, w->n > 4 ? w->tail[4] : NULL);
     return 0;
 }
@@ -224,22 +231,61 @@ struct config_target {
     struct keymap *km;
 };
 
+/* A theme is read when the screen is there: one that cannot be read is found here, while its line is known. */
+static int check_theme(const char *name, struct err *err)
+{
+    struct theme *theme = theme_new(COLOR_256);
+    int rc = theme_load(theme, name, err);
+    theme_free(theme);
+    return rc;
+}
+
 static int config_line(void *arg, const struct conf_words *w, int line, struct err *err)
 {
     struct config_target *t = arg;
+    enum action act = action_find(w->word[0]);
+    enum setting which = act == ACT_SET && w->n > 1 ? setting_find(w->word[1]) : SET_COUNT;
+    int rc = 0;
     (void)line;
-    int rc = settings_command(t->s, t->km, w, err);
+    if (which != SET_COUNT && w->n == 2 && infos[which].type != SETTING_BOOL)
+        return err_set(err, MTUI_E_INVAL, "set %s needs a value, as '%s'", w->word[1],
+                       t->s->value[which].text);
+    if (act == ACT_THEME && w->n == 2)
+        rc = check_theme(w->word[1], err);
+    else if (which == SET_THEME && w->n == 3)
+        rc = check_theme(w->word[2], err);
+    if (rc == 0)
+        rc = settings_command(t->s, t->km, w, err);
     if (rc == 1)
         return err_set(err, MTUI_E_INVAL, "'%s' has no place here: set, bind, unbind or theme",
                        w->word[0]);
     return rc;
 }
 
+static void keep_mistake(void *arg, int line, int code, const struct err *err)
+{
+    struct config_target *t = arg;
+    (void)code;
+    vec_push(&t->s->mistakes, ((struct settings_mistake){line, xstrdup(err->text)}));
+}
+
 int settings_read_config(struct settings *s, struct keymap *km, const char *path, struct err *err)
 {
     struct config_target t = {s, km};
-    int rc = conf_read_file(path, config_line, &t, err);
-    return rc == MTUI_E_NOENT ? 0 : rc;
+    int rc = conf_read_all(path, config_line, keep_mistake, &t, err);
+    if (rc < 0)
+        return rc == MTUI_E_NOENT ? 0 : rc;
+    return s->mistakes.len < INT_MAX ? (int)s->mistakes.len : INT_MAX;
+}
+
+size_t settings_mistake_count(const struct settings *s)
+{
+    return s->mistakes.len;
+}
+
+const struct settings_mistake *settings_mistake(const struct settings *s, size_t i)
+{
+    return &s->mistakes.data[i];
 }
 
 char *settings_config_path(char *out, size_t size)

@@ -78,8 +78,17 @@ int settings_set(struct settings *s, enum setting which, const char *value, stru
 int settings_command(struct settings *s, struct keymap *km, const struct conf_words *w,
                      struct err *err);
 
-/* Reads a config file; a missing one is no error. Stops at the first bad line ("path:3: …"). */
+/* A line of the config file that did nothing, and what would be right. */
+struct settings_mistake {
+    int line; /* from 1 */
+    char *text;
+};
+
+/* Reads a config file; a missing one is no error. Every good line counts, bad ones are kept as mistakes: the
+ * result is their number, negative when the file cannot be read. */
 int settings_read_config(struct settings *s, struct keymap *km, const char *path, struct err *err);
+size_t settings_mistake_count(const struct settings *s);
+const struct settings_mistake *settings_mistake(const struct settings *s, size_t i);
 
 /* $XDG_CONFIG_HOME/mtui/config or ~/.config/mtui/config; returns out. */
 char *settings_config_path(char *out, size_t size);

@@ -197,8 +197,9 @@ static void draw_status(struct ui *ui, struct surface *s, int row)
     size_t len = strlen(status);
     if (ui_ops(ui)->status)
         ui_ops(ui)->status(ui_view(ui), status + len, sizeof status - len);
-    bar_draw_status(s, row, ui->m->say, ui->m->say_severity, status,
-                    ui->m->glyphs);
+    const struct model *m = ui->m;
+    bar_draw_status(s, row, m->say_first ? m->say_first : m->say, m->say_first ? SAY_ERROR : m->say_severity, status,
+                    m->glyphs);
 }
 
 void ui_draw(struct ui *ui, struct surface *s)

@@ -375,7 +375,7 @@ static void normal_key(struct ui *ui, struct key k)
     const struct view_ops *ops = ui_ops(ui);
     const struct binding *b =
         keymap_find(ui->km, ops->contexts, ops->context_count, is_typing(ui), k);
-    ui->m->say[0] = '\0';
+    model_hush(ui->m);
     if (!b) {
         if (ops->key)
             ops->key(ui_view(ui), k);
@@ -444,7 +444,7 @@ void ui_mouse(struct ui *ui, const struct mouse *m)
                               ? bar_key_at(row, ui->km, ops->contexts, ops->context_count, m->col)
                               : ACT_NONE;
         surface_free(row);
-        ui->m->say[0] = '\0';
+        model_hush(ui->m);
         if (tab != SIZE_MAX)
             ui_go(ui, tab);
         if (act != ACT_NONE)

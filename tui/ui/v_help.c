@@ -142,6 +142,21 @@ static void add_commands(struct v_help *v, const struct keymap *km)
     }
 }
 
+static const char mistakes_title[] = "Wrong lines of the configuration file: they do nothing";
+
+static void add_mistakes(struct v_help *v)
+{
+    size_t n = v->m->settings ? settings_mistake_count(v->m->settings) : 0;
+    if (n)
+        add_section(v, mistakes_title, false, false);
+    for (size_t i = 0; i < n; i++) {
+        const struct settings_mistake *mistake = settings_mistake(v->m->settings, i);
+        char place[32];
+        snprintf(place, sizeof place, "config:%d", mistake->line);
+        add_line(v, ACT_NONE, place, mistake->text);
+    }
+}
+
 /* Name and value; the words that it may be, where these are few. */
 static void add_settings(struct v_help *v)
 {
@@ -191,6 +206,7 @@ void v_help_explain(void *view, const struct keymap *km, const struct view_ops *
     for (const struct mouse_help *m = mouse_help_table(); m->gesture; m++)
         add_line(v, ACT_NONE, m->gesture, m->help);
     add_commands(v, km);
+    add_mistakes(v);
     add_settings(v);
     for (size_t ctx = 0; ctx < CTX_COUNT; ctx++)
         if (!shown[ctx])
@@ -264,12 +280,18 @@ static void select_line(struct v_help *v, size_t line)
 void v_help_show_settings(void *view)
 {
     struct v_help *v = view;
-    size_t heading = 0;
+    size_t heading = 0, mistakes = 0;
     v->find[0] = '\0';
-    for (size_t i = 0; i < v->lines.len; i++)
-        if (v->lines.data[i].heading && v->sections.data[v->lines.data[i].section].title == settings_title)
+    for (size_t i = 0; i < v->lines.len; i++) {
+        const char *title = v->sections.data[v->lines.data[i].section].title;
+        if (v->lines.data[i].heading && title == settings_title)
             heading = i;
+        else if (v->lines.data[i].heading && title == mistakes_title)
+            mistakes = i;
+    }
     v->sections.data[v->lines.data[heading].section].folded = false;
+    if (mistakes)
+        heading = mistakes;
     v->wide = true;
     v->pane_count = 1;
     arrange(v);

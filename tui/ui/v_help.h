@@ -8,7 +8,8 @@ extern const struct view_ops view_help;
 
 /* Puts the sections of that screen first and open (NULL: everywhere), from the keys as bound now. */
 void v_help_explain(void *view, const struct keymap *km, const struct view_ops *screen);
-/* Goes to the settings and their values. */
+/* Goes to the settings and their values; above them, when there are any, to the wrong lines of the configuration
+ * file. */
 void v_help_show_settings(void *view);
 
 #endif
