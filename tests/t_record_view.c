@@ -13,6 +13,7 @@
 
 #include "core/base/alloc.h"
 #include "core/doctor/capability_probe.h"
+#include "core/machine/target.h"
 #include "core/session/session.h"
 #include "core/trigger/uprobe.h"
 #include "tests/lib_golden.h"
@@ -229,6 +230,99 @@ static void test_recording(void **state)
     tear_down(&b);
 }
 
+static bool wants_quit(void *arg)
+{
+    struct bench *b = arg;
+    loop_run_once(b->loop, 10000000);
+    return b->m->want.quit;
+}
+
+static bool is_stopping(void *arg)
+{
+    struct bench *b = arg;
+    struct session_status st;
+    loop_run_once(b->loop, 1000000);
+    session_get_status(b->m->session, &st);
+    return st.state >= SESSION_STOPPING;
+}
+
+/* A recording of a program that is started for it. */
+static void run_program(struct bench *b, struct session_setup *setup, const char *fake_modes)
+{
+    set_up(b, fake_modes, 30, 100);
+    *setup = (struct session_setup){.auto_recorder = true, .mode = PLAN_RING};
+    setup->argv = xcalloc(2, sizeof *setup->argv);
+    setup->argv[0] = run_tool("target_busy");
+    b->m->preset = setup;
+    wait_text(b, "[ENABLED]");
+    wait_text(b, "the program runs");
+}
+
+static void kill_program(struct bench *b)
+{
+    struct err err;
+    assert_int_equal(target_signal(session_target(b->m->session), SIGKILL, &err), 0);
+}
+
+/* What there is to ask when leaving is about what still runs. */
+static void test_quit_with_a_program(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct session_setup setup;
+    char question[100];
+
+    /* The program has ended, and the recording with it. */
+    run_program(&b, &setup, "");
+    kill_program(&b);
+    wait_text(&b, "[ENDED]");
+    assert_false(view_record.action(b.view, ACT_QUIT, NULL)); /* the ui quits */
+    assert_null(b.m->want.question);
+    tear_down(&b);
+    session_setup_free(&setup);
+
+    /* The recording is on its way to its end: nothing to choose, it is waited for. */
+    run_program(&b, &setup, "slow-dump=300");
+    kill_program(&b);
+    assert_true(run_until(is_stopping, &b, SOON));
+    bool waits = view_record.action(b.view, ACT_QUIT, NULL);
+    assert_null(b.m->want.question);
+    assert_true(!waits || run_until(wants_quit, &b, SOON));
+    assert_null(b.m->want.question);
+    tear_down(&b);
+    session_setup_free(&setup);
+
+    /* The recording is over and the program runs: to leave it or to end it. It ends while that is asked. */
+    run_program(&b, &setup, "");
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "[ENDED]");
+    act(&b, ACT_QUIT);
+    snprintf(question, sizeof question, "Leave the program running? (pid %ld; n ends it)",
+             (long)target_pid(session_target(b.m->session)));
+    assert_non_null(b.m->want.question);
+    assert_string_equal(b.m->want.question, question);
+    kill_program(&b);
+    assert_true(run_until(wants_quit, &b, SOON));
+    assert_null(b.m->want.question);
+    tear_down(&b);
+    session_setup_free(&setup);
+
+    /* Both run: one question after the other. */
+    run_program(&b, &setup, "");
+    pid_t pid = target_pid(session_target(b.m->session));
+    act(&b, ACT_QUIT);
+    assert_string_equal(b.m->want.question, "A recording is running. Finish it and quit?");
+    b.m->want.answer(b.m->want.answer_arg, true);
+    wait_text(&b, "[ENDED]");
+    snprintf(question, sizeof question, "Leave the program running? (pid %ld; n ends it)", (long)pid);
+    assert_string_equal(b.m->want.question, question);
+    b.m->want.answer(b.m->want.answer_arg, false);
+    assert_true(b.m->want.quit);
+    tear_down(&b);
+    assert_int_equal(kill(pid, 0), -1); /* ended, as was chosen */
+    session_setup_free(&setup);
+}
+
 static void test_perf_dies(void **state)
 {
     (void)state;
@@ -359,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_recording),
+        cmocka_unit_test(test_quit_with_a_program),
         cmocka_unit_test(test_perf_dies),
         cmocka_unit_test(field_F16_refusals_are_said),
         cmocka_unit_test(field_A9_a_missing_perf_is_named),

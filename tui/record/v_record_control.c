@@ -49,10 +49,13 @@ void v_record_name_output(const struct record *r, struct session_setup *setup)
 
 /* ---- The session's life ---- */
 
+static void withdraw_leave(struct record *r);
+
 static void on_changed(void *arg)
 {
     struct record *r = arg;
     session_get_status(r->session, &r->status);
+    withdraw_leave(r);
     model_changed(r->m, MODEL_SESSION);
 }
 
@@ -86,6 +89,13 @@ static void answer_leave(void *arg, bool yes)
     model_quit(r->m);
 }
 
+/* The program has ended while it was asked about: that leaves nothing to choose. */
+static void withdraw_leave(struct record *r)
+{
+    if (!program_runs(r))
+        model_withdraw(r->m, answer_leave, r);
+}
+
 static void quit_now(struct record *r)
 {
     char question[160];
@@ -98,23 +108,31 @@ static void quit_now(struct record *r)
     model_ask(r->m, question, answer_leave, r);
 }
 
+static void finish_and_quit(struct record *r)
+{
+    r->quitting = true;
+    if (r->status.state < SESSION_STOPPING)
+        session_stop(r->session, NULL);
+    model_say(r->m, "finishing the recording; Q again leaves at once");
+}
+
 static void answer_stop(void *arg, bool yes)
 {
     struct record *r = arg;
     if (!yes)
         return;
-    if (!v_record_is_running(r) || r->quitting) {
+    if (!v_record_is_running(r) || r->quitting)
         quit_now(r);
-        return;
-    }
-    r->quitting = true;
-    session_stop(r->session, NULL);
-    model_say(r->m, "finishing the recording; Q again leaves at once");
+    else
+        finish_and_quit(r);
 }
 
 bool v_record_quit(struct record *r)
 {
-    if (v_record_is_running(r))
+    /* Where it is on its way to its end already there is nothing to ask. */
+    if (v_record_is_running(r) && r->status.state == SESSION_STOPPING && !r->quitting)
+        finish_and_quit(r);
+    else if (v_record_is_running(r))
         model_ask(r->m,
                   r->quitting ? "The recording is not finished. Leave all the same?"
                               : "A recording is running. Finish it and quit?",
