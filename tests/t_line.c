@@ -47,17 +47,17 @@ static void facts_are_left_out_by_rank(void **state)
     static const struct line_fact facts[] = {{"A-B", 0}, {"A 1 B 2", 2}, {"", 1}, {"busy 3", 1}, {"gaps \xc3\xa9", 0}};
     char out[64];
     /* 3 + 7 + 6 + 6 and three times two blanks: 28. */
-    assert_true(line_join(out, sizeof out, 28, facts, 5));
+    assert_true(line_join(out, sizeof out, 28, "  ", facts, 5));
     assert_string_equal(out, "A-B  A 1 B 2  busy 3  gaps \xc3\xa9");
-    assert_false(line_join(out, sizeof out, 27, facts, 5));
+    assert_false(line_join(out, sizeof out, 27, "  ", facts, 5));
     assert_string_equal(out, "A-B  busy 3  gaps \xc3\xa9");
-    assert_false(line_join(out, sizeof out, 18, facts, 5));
+    assert_false(line_join(out, sizeof out, 18, "  ", facts, 5));
     assert_string_equal(out, "A-B  gaps \xc3\xa9");
-    assert_false(line_join(out, sizeof out, -1, facts, 5));
+    assert_false(line_join(out, sizeof out, -1, "  ", facts, 5));
     assert_string_equal(out, "A-B  gaps \xc3\xa9");
-    assert_true(line_join(out, 6, 80, facts, 5));
+    assert_true(line_join(out, 6, 80, "  ", facts, 5));
     assert_string_equal(out, "A-B  ");
-    assert_true(line_join(out, sizeof out, 80, facts, 0));
+    assert_true(line_join(out, sizeof out, 80, "  ", facts, 0));
     assert_string_equal(out, "");
 }
 

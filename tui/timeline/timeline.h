@@ -256,6 +256,12 @@ int tl_head_rows(struct rect r);
 
 int tl_detail_rows(const struct timeline *tl, struct rect r);
 void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r);
+/* The range, or what has been marked of it since v was pressed; false: there is none. */
+bool tl_range(const struct timeline *tl, uint64_t *from, uint64_t *to);
+/* Spans of the selected thread in it. */
+uint64_t tl_range_spans(struct timeline *tl, uint64_t from, uint64_t to);
+/* The way from the last mark to the cursor; false: there is no mark. */
+bool tl_mark_text(const struct timeline *tl, char *out, size_t size);
 
 /* ---- timeline_busy.c ---- */
 
@@ -308,7 +314,7 @@ void tl_merged_free(struct timeline *tl);
 
 /* ---- timeline_merged_draw.c: of the timeline inside ---- */
 
-void tl_merged_header(const struct timeline *tl, char *out, size_t size);
+void tl_merged_header(const struct timeline *tl, char *out, size_t size, int cols);
 void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r);
 
 /* ---- timeline_keys.c, timeline_move.c, timeline_mouse.c, timeline_search.c ---- */

@@ -250,18 +250,36 @@ static void draw_gap(struct pane *p, const struct gap *gap)
     p->row += rows;
 }
 
-/* The way from the last mark to the cursor. */
-static void draw_mark(struct pane *p)
+bool tl_mark_text(const struct timeline *tl, char *out, size_t size)
 {
-    struct timeline *tl = p->tl;
-    char a[FMT_MAX], d[FMT_MAX], text[512];
+    char a[FMT_MAX], d[FMT_MAX];
     if (tl->last_mark < 0)
-        return;
+        return false;
     uint64_t mark = tl->marks[tl->last_mark];
     bool before = tl->cursor_ns < mark;
-    snprintf(text, sizeof text, "mark %c  %s   cursor %s%s", 'a' + tl->last_mark, tl_time(tl, a, mark),
-             before ? "-" : "+", tl_duration(tl, d, before ? mark - tl->cursor_ns : tl->cursor_ns - mark));
-    put_line(p, text, ROLE_DEFAULT);
+    snprintf(out, size, "mark %c  %s   cursor %s%s", 'a' + tl->last_mark, tl_time(tl, a, mark), before ? "-" : "+",
+             tl_duration(tl, d, before ? mark - tl->cursor_ns : tl->cursor_ns - mark));
+    return true;
+}
+
+bool tl_range(const struct timeline *tl, uint64_t *from, uint64_t *to)
+{
+    *from = tl->m->range_start_ns;
+    *to = tl->m->range_end_ns;
+    if (tl->ranging) {
+        *from = tl->range_from_ns < tl->cursor_ns ? tl->range_from_ns : tl->cursor_ns;
+        *to = tl->range_from_ns < tl->cursor_ns ? tl->cursor_ns : tl->range_from_ns;
+    }
+    return tl->ranging || *to > *from;
+}
+
+uint64_t tl_range_spans(struct timeline *tl, uint64_t from, uint64_t to)
+{
+    uint64_t spans = 0;
+    size_t depths = trace_thread(tl->trace, tl->sel.thread)->depths;
+    for (size_t depth = 0; tl->pyramid && depth < depths; depth++)
+        spans += pyramid_range(tl->pyramid, tl->sel.thread, depth, from, to).count;
+    return spans;
 }
 
 static size_t gaps_between(const struct tl_thread *th, uint64_t from, uint64_t to)
@@ -280,19 +298,15 @@ static size_t gaps_between(const struct tl_thread *th, uint64_t from, uint64_t t
 static void draw_totals(struct pane *p, uint64_t from, uint64_t to)
 {
     struct timeline *tl = p->tl;
-    uint64_t spans = 0;
     char a[FMT_MAX], b[FMT_MAX], d[FMT_MAX], n[FMT_MAX], w[FMT_MAX], text[512];
     char ends[2 * FMT_MAX + 8], delta[FMT_MAX + 8], calls[FMT_MAX + 32], share[32], switches[FMT_MAX + 16] = "",
         gaps[32];
-    size_t depths = trace_thread(tl->trace, tl->sel.thread)->depths;
-    for (size_t depth = 0; tl->pyramid && depth < depths; depth++)
-        spans += pyramid_range(tl->pyramid, tl->sel.thread, depth, from, to).count;
     const struct tl_busy busy = tl_busy(tl, tl->sel.thread, 0, from, to);
     unsigned permille = tl_permille(busy.ns, to - from);
     snprintf(ends, sizeof ends, "A %s  B %s", tl_time(tl, a, from), tl_time(tl, b, to));
     snprintf(delta, sizeof delta, "delta %s", tl_duration(tl, d, to - from));
     snprintf(calls, sizeof calls, "thread %d: %s spans", (int)trace_thread(tl->trace, tl->sel.thread)->tid,
-             fmt_count(n, spans));
+             fmt_count(n, tl_range_spans(tl, from, to)));
     snprintf(share, sizeof share, "busy %u.%u %%", permille / 10, permille % 10);
     if (tl_knows_switches(tl))
         snprintf(switches, sizeof switches, "switches %s", fmt_count(w, busy.switches));
@@ -300,28 +314,24 @@ static void draw_totals(struct pane *p, uint64_t from, uint64_t to)
     struct line_fact facts[] = {{"A-B", 0},   {ends, 6},  {delta, 2},    {calls, 4},
                                 {share, 3}, {switches, 5}, {gaps, 0}};
     size_t nfacts = sizeof facts / sizeof facts[0];
-    if (!line_join(text, sizeof text, p->r.cols - 1, facts, nfacts) && p->row + 1 < p->r.row + p->r.rows) {
+    if (!line_join(text, sizeof text, p->r.cols - 1, "  ", facts, nfacts) && p->row + 1 < p->r.row + p->r.rows) {
         struct line_fact above[] = {{"A-B", 0}, {ends, 0}, {delta, 0}};
-        line_join(text, sizeof text, p->r.cols - 1, above, 3);
+        line_join(text, sizeof text, p->r.cols - 1, "  ", above, 3);
         put_line(p, text, ROLE_DEFAULT);
         struct line_fact below[] = {{"   ", 0}, {calls, 2}, {share, 1}, {switches, 3}, {gaps, 0}};
-        line_join(text, sizeof text, p->r.cols - 1, below, 5);
+        line_join(text, sizeof text, p->r.cols - 1, "  ", below, 5);
     }
     put_line(p, text, ROLE_DEFAULT);
 }
 
 static void draw_range(struct pane *p)
 {
-    struct timeline *tl = p->tl;
-    uint64_t from = tl->m->range_start_ns, to = tl->m->range_end_ns;
-    if (tl->ranging) {
-        from = tl->range_from_ns < tl->cursor_ns ? tl->range_from_ns : tl->cursor_ns;
-        to = tl->range_from_ns < tl->cursor_ns ? tl->cursor_ns : tl->range_from_ns;
-    }
-    if (to > from || tl->ranging)
+    uint64_t from, to;
+    char text[512];
+    if (tl_range(p->tl, &from, &to))
         draw_totals(p, from, to);
-    else
-        draw_mark(p);
+    else if (tl_mark_text(p->tl, text, sizeof text))
+        put_line(p, text, ROLE_DEFAULT);
 }
 
 static void draw_search(struct timeline *tl, struct surface *s, int row, struct rect r)

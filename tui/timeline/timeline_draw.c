@@ -220,7 +220,7 @@ static void draw_header(struct timeline *tl, struct surface *s, int row, size_t 
     surface_put(s, row, r.col,
                 glyph(tl->m->glyphs, th->collapsed ? GLYPH_FOLDED : GLYPH_UNFOLDED), style);
     if (tl->inside) {
-        tl_merged_header(tl, text, sizeof text);
+        tl_merged_header(tl, text, sizeof text, r.cols - 2);
         surface_text(s, row, r.col + 2, r.cols - 2, text, SIZE_MAX, style);
         return;
     }

@@ -382,6 +382,17 @@ static bool own_action(struct tl_merged *g, enum action act, const char *arg)
     case ACT_EXPORT:
         trace_export_action(g->export, arg);
         return true;
+    case ACT_GAP_NEXT:
+    case ACT_GAP_PREV:
+        model_say(g->m, "gaps are left out here; F leads back to the timeline, which has them");
+        return true;
+    case ACT_PIN:
+    case ACT_HIDE:
+    case ACT_UNHIDE:
+    case ACT_FILTER:
+    case ACT_SORT:
+        model_say(g->m, "merged into one: t takes the next thread alone, behind the last all of them");
+        return true;
     case ACT_INTERRUPT:
     case ACT_CANCEL:
         if (!g->busy)

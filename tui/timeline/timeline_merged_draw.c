@@ -52,16 +52,23 @@ static void scope_text(const struct tl_merged *g, char *out, size_t size)
     snprintf(out, size, "%d %s", (int)th->tid, th->comm);
 }
 
-void tl_merged_header(const struct timeline *tl, char *out, size_t size)
+void tl_merged_header(const struct timeline *tl, char *out, size_t size, int cols)
 {
     const struct tl_merged *g = tl->inside;
-    char scope[100], stacks[FMT_MAX], total[FMT_MAX];
     const struct trace_thread *th = trace_thread(tl->trace, 0);
+    char of[120], scope[100], stacks[FMT_MAX + 16], all[FMT_MAX + 16], n[FMT_MAX];
     scope_text(g, scope, sizeof scope);
-    snprintf(out, size, "merged: %s   %s   %s stacks   %s in all%s%s", scope,
-             g->scope.to_ns ? "range A-B" : "whole trace", fmt_count(stacks, th->spans),
-             tl_duration(tl, total, th->last_ns - th->first_ns), g->scope.fold ? "   recursion folded" : "",
-             tl->threads[0].collapsed ? "   (collapsed)" : "");
+    snprintf(of, sizeof of, "merged: %s", scope);
+    snprintf(stacks, sizeof stacks, "%s stack%s", fmt_count(n, th->spans), th->spans == 1 ? "" : "s");
+    snprintf(all, sizeof all, "%s in all", tl_duration(tl, n, th->last_ns - th->first_ns));
+    const struct line_fact facts[] = {{of, 0},
+                                      {g->scope.to_ns ? "range A-B" : "", 0},
+                                      {g->scope.to_ns ? "" : "whole trace", 3},
+                                      {stacks, 2},
+                                      {all, 1},
+                                      {g->scope.fold ? "recursion folded" : "", 0},
+                                      {tl->threads[0].collapsed ? "(collapsed)" : "", 1}};
+    line_join(out, size, cols, "   ", facts, sizeof facts / sizeof *facts);
 }
 
 void tl_merged_status(struct timeline *tl, char *out, size_t size)
@@ -132,6 +139,29 @@ static void put_longest(struct timeline *tl, struct surface *s, struct rect *r,
     put(s, r, text, ROLE_DEFAULT, tl->m->glyphs);
 }
 
+/* A range on this axis is a width; else the way from a mark, else what stands in the selection's column. */
+static void put_range(struct timeline *tl, struct surface *s, struct rect *r)
+{
+    char d[FMT_MAX], n[FMT_MAX], text[400], width[FMT_MAX + 40], stacks[FMT_MAX + 16];
+    uint64_t from, to;
+    struct tl_aggregate a;
+    const struct trace_thread *th = trace_thread(tl->trace, 0);
+    if (tl_range(tl, &from, &to)) {
+        unsigned share = tl_permille(to - from, th->last_ns - th->first_ns);
+        snprintf(width, sizeof width, "width %s (%u.%u %% of all)", tl_duration(tl, d, to - from), share / 10, share % 10);
+        uint64_t count = tl_range_spans(tl, from, to);
+        snprintf(stacks, sizeof stacks, "%s stack%s", fmt_count(n, count), count == 1 ? "" : "s");
+        struct line_fact facts[] = {{"A-B", 0}, {width, 0}, {stacks, 1}};
+        line_join(text, sizeof text, r->cols - 1, "  ", facts, 3);
+    } else if (!tl_mark_text(tl, text, sizeof text)) {
+        if (!tl_aggregate(tl, &a))
+            return;
+        snprintf(text, sizeof text, "in this column: %s stacks; Enter zooms to the widest",
+                 fmt_count(n, a.calls + a.waits));
+    }
+    put(s, r, text, ROLE_DEFAULT, tl->m->glyphs);
+}
+
 void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r)
 {
     const struct span *span = selection_span(tl->src, &tl->sel);
@@ -158,4 +188,5 @@ void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r)
             ? "Width is estimated time; folded weighs samples.  t: thread  r: recursion"
             : "Gaps are left out; the order is by width, not by time.  t: thread  r: recursion",
         ROLE_DIM, tl->m->glyphs);
+    put_range(tl, s, &r);
 }

@@ -129,8 +129,8 @@ static void jump_to_longest(struct timeline *tl)
     char d[FMT_MAX], n[FMT_MAX];
     tl_select(tl, sel);
     const struct span *s = selection_span(tl->src, &sel);
-    model_say(tl->m, "longest of %s call%s: %s", fmt_count(n, search_count(tl->calls)),
-              search_count(tl->calls) == 1 ? "" : "s",
+    model_say(tl->m, "%s of %s %s%s: %s", tl->inside ? "widest" : "longest", fmt_count(n, search_count(tl->calls)),
+              tl->inside ? "stack" : "call", search_count(tl->calls) == 1 ? "" : "s",
               tl_duration(tl, d, s->end_ns - s->start_ns));
 }
 

@@ -37,28 +37,28 @@ void line_draw(struct surface *s, int row, int col, int cols, const char *text, 
         line_cut(s, row, col, cols, text, style, g);
 }
 
-static size_t facts_cols(const struct line_fact *facts, size_t n, int worst)
+static size_t facts_cols(const char *between, const struct line_fact *facts, size_t n, int worst)
 {
-    size_t cols = 0;
+    size_t cols = 0, space = utf8_cols(between, strlen(between));
     for (size_t i = 0; i < n; i++)
         if (facts[i].rank <= worst && facts[i].text[0])
-            cols += utf8_cols(facts[i].text, strlen(facts[i].text)) + (cols ? 2 : 0);
+            cols += utf8_cols(facts[i].text, strlen(facts[i].text)) + (cols ? space : 0);
     return cols;
 }
 
-bool line_join(char *out, size_t size, int cols, const struct line_fact *facts, size_t n)
+bool line_join(char *out, size_t size, int cols, const char *between, const struct line_fact *facts, size_t n)
 {
     int highest = 0, worst;
     for (size_t i = 0; i < n; i++)
         highest = facts[i].rank > highest ? facts[i].rank : highest;
-    for (worst = highest; worst > 0 && (cols < 0 || facts_cols(facts, n, worst) > (size_t)cols); worst--)
+    for (worst = highest; worst > 0 && (cols < 0 || facts_cols(between, facts, n, worst) > (size_t)cols); worst--)
         ;
     size_t len = 0;
     out[0] = '\0';
     for (size_t i = 0; i < n; i++) {
         if (facts[i].rank > worst || !facts[i].text[0] || len >= size)
             continue;
-        int wrote = snprintf(out + len, size - len, "%s%s", len ? "  " : "", facts[i].text);
+        int wrote = snprintf(out + len, size - len, "%s%s", len ? between : "", facts[i].text);
         len += wrote > 0 ? (size_t)wrote : 0;
     }
     return worst == highest;

@@ -20,9 +20,9 @@ struct line_fact {
     int rank;
 };
 
-/* Joins the facts by two blanks, in their order, into out: all that fit whole into cols columns, those of rank 0
- * in any case. Returns whether all have come in. */
-bool line_join(char *out, size_t size, int cols, const struct line_fact *facts, size_t n);
+/* Joins the facts into out in their order, with what stands between two of them: all that fit whole into cols
+ * columns, those of rank 0 in any case. Returns whether all have come in. */
+bool line_join(char *out, size_t size, int cols, const char *between, const struct line_fact *facts, size_t n);
 
 /* Draws text and ends it in an ellipsis when it is longer than cols columns. */
 void line_cut(struct surface *s, int row, int col, int cols, const char *text, struct style style,
