@@ -69,3 +69,12 @@ end_of_job() { # SECONDS: its exit status; killed when it takes longer
     targets=${targets% "$job"} # its number may be another's
     wait "$job"
 }
+
+be_user() { # $as_user runs $tmp/user/mtui, or $tool there, as a user without any privilege
+    chmod 711 "$tmp" && mkdir -m 777 "$tmp/user" && cp "$mtui" "$tool" "$tmp/user/"
+    as_user="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all env XDG_STATE_HOME=$tmp/user"
+}
+user_breaks() { # hardware breakpoints work for it
+    [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ] &&
+        $as_user "$tmp/user/mtui" doctor 2>/dev/null | grep -q '^hardware breakpoints *present'
+}

@@ -90,6 +90,18 @@ check 'and said, with the nearest name' grep -q 'handel_request was never found:
 check 'no such program: exit 1' [ $? -eq 1 ]
 check 'and it is named' grep -q 'no-such-program' "$tmp/err"
 
+# A user without any privilege may set no probes in files: breakpoints follow when the program is there.
+be_user
+if user_breaks; then
+    $as_user "$tmp/user/mtui" run --batch -t handle_request -o "$tmp/user/run" -- "$tmp/user/batch_target" a >"$tmp/out" 2>"$tmp/err" <"$tmp/in.a" ||
+        bad "a user's run -t: exit $?"
+    check 'a user: said' grep -q 'hardware breakpoints are set once the program is mapped' "$tmp/err"
+    check 'a user: the hit' grep -qP '\thandle_request\t' "$tmp/user/run/hits.tsv"
+    kill "$(sed -n 's/^pid = //p' "$tmp/user/run/session.ini")" # it is left running, as batch does
+else
+    skip 'a user without privileges (no hardware breakpoints, or perf_event_paranoid above 2)'
+fi
+
 # Exports never overwrite what they read, nor another recording.
 data=$(ls "$tmp"/run/snap-*/perf.data) sum=$(cksum <"$data")
 for out in "$data" "$tmp/run/session.ini" "$tmp/run/../run/maps/log"; do

@@ -115,11 +115,8 @@ kill "$(sed -n 's/^pid = //p' "$tmp/run2/session.ini")" # it is left running, as
 check 'a call of it' sh -c "'$mtui' export -f spans '$tmp/run2' 2>/dev/null | grep -q plain"
 
 # A user without any privilege: uprobes are refused, and hardware breakpoints stop the program instead.
-chmod 711 "$tmp" && mkdir -m 777 "$tmp/user" && cp "$mtui" "$tool" "$tmp/user/"
-as_user="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all env XDG_STATE_HOME=$tmp/user"
-paranoid=$(cat /proc/sys/kernel/perf_event_paranoid)
-if [ "$paranoid" -gt 2 ] || ! $as_user "$tmp/user/mtui" doctor 2>/dev/null | grep -q '^hardware breakpoints *present' ||
-    [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" != 0 ]; then
+be_user
+if ! user_breaks || [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" != 0 ]; then
     skip 'a user without privileges (no hardware breakpoints, perf_event_paranoid above 2, or yama)'
 else
     rm -f "$tmp/in" "$tmp/victim.out"

@@ -567,6 +567,11 @@ int probe_can_break(struct probe *p, const struct probe_site *refused, size_t n,
     return probe_machine_can_break(&p->machine, refused, n, err);
 }
 
+unsigned probe_breakpoints(struct probe *p)
+{
+    return probe_machine_breakpoints(&p->machine);
+}
+
 uint64_t probe_now_ns(const struct probe *p)
 {
     return perf_clock_now_ns(p->clock);

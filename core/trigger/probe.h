@@ -133,6 +133,9 @@ int probe_set_sites(struct probe *p, pid_t pid, const struct probe_site *sites, 
  * MTUI_E_NOTSUP with the instruction and why not. */
 int probe_can_break(struct probe *p, const struct probe_site *refused, size_t n, struct err *err);
 
+/* How many sites may sit under hardware breakpoints; 0: they do not work here, or are not wanted. */
+unsigned probe_breakpoints(struct probe *p);
+
 /* Perf's clock now: for the time from a hit to what was done about it. */
 uint64_t probe_now_ns(const struct probe *p);
 

@@ -148,6 +148,11 @@ static unsigned hardware_slots(struct probe_machine *m)
     return m->hwbreak_slots;
 }
 
+unsigned probe_machine_breakpoints(struct probe_machine *m)
+{
+    return m->wanted == PROBE_UPROBE ? 0 : hardware_slots(m);
+}
+
 static bool fits_hardware(struct probe_machine *m, const struct probe_site *sites, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -159,7 +164,7 @@ static bool fits_hardware(struct probe_machine *m, const struct probe_site *site
 int probe_machine_can_break(struct probe_machine *m, const struct probe_site *refused, size_t n, struct err *err)
 {
     const char *label = refused->label ? refused->label : "a site";
-    if (m->wanted != PROBE_UPROBE && n <= hardware_slots(m))
+    if (n <= probe_machine_breakpoints(m))
         return 0;
     if (m->wanted == PROBE_UPROBE || !m->hwbreak_slots)
         return err_set(err, MTUI_E_NOTSUP,

@@ -88,7 +88,8 @@ void probe_process_free(struct probe_machine *m, struct probe_process *p);
 int probe_process_scan(struct probe_machine *m, struct probe_process *p, size_t *born,
                        struct err *err);
 
-/* As probe_can_break. */
+/* As probe_breakpoints, probe_can_break. */
+unsigned probe_machine_breakpoints(struct probe_machine *m);
 int probe_machine_can_break(struct probe_machine *m, const struct probe_site *refused, size_t n, struct err *err);
 
 /* As probe_set_sites. */

@@ -151,6 +151,26 @@ static int arm_process(struct trigger_set *s, struct process *p, struct err *err
     return rc;
 }
 
+/* A user without privileges may set no uprobes: in a program that does not run yet, hardware breakpoints must do,
+ * where they suffice. */
+static bool wait_for_addresses(struct trigger_set *s, struct process *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->armed.len; i++)
+        n += p->armed.data[i].places.sites.len;
+    if (p->modules || !s->options.may_pend || n > probe_breakpoints(s->probe))
+        return false;
+    for (size_t i = 0; i < p->armed.len; i++) {
+        trigger_places_free(&p->armed.data[i].places);
+        p->armed.data[i].missing = true;
+        set_where(&s->entries.data[i], TRIGGER_PENDING,
+                  xstrdup("pending: a hardware breakpoint follows when the program is mapped"));
+    }
+    trigger_set_say(s, xstrdup("the kernel refuses probes in files to this user: hardware breakpoints are set once the "
+                               "program is mapped; first calls may be missed"));
+    return true;
+}
+
 /* Status and text of every trigger from what is armed in any process. */
 static void update_entries(struct trigger_set *s)
 {
@@ -554,6 +574,8 @@ int trigger_set_arm(struct trigger_set *s, pid_t pid, struct err *err)
         rc = resolve_all(s, p, err);
     if (rc == 0 && s->entries.len > 0)
         rc = arm_process(s, p, err);
+    if (rc == MTUI_E_PERM && wait_for_addresses(s, p))
+        rc = 0;
     if (rc < 0) {
         remove_process(s, pid);
         return rc;
