@@ -115,6 +115,7 @@ static void look_at_trace(struct pt_streams *streams, const struct pt_switches *
     for (size_t i = 0; i < pieces.len; i++) {
         const struct pt_piece *p = &pieces.data[i];
         sink += (uint64_t)pt_switches_at(switches, p->stream->cpu, p->time_ns);
+        pt_walk_stamps(w, &p->stream->stamps);
         pt_walk_run(w, p->stream->data, p->from, p->stop, p->stream->len, p->inner);
         done += pt_walk_bytes(w);
     }

@@ -69,6 +69,10 @@ static void walk(struct input *in, const uint8_t *data, size_t len, size_t piece
     struct pt_nodes *nodes = pt_nodes_new(&code);
     struct pt_walk *w = pt_walk_new(nodes, &clock, &sinks);
     uint64_t decoded = 0;
+    struct pt_stamps stamps = {0};
+    if (pt_stamps_find(&stamps, data, len) < 0)
+        abort();
+    pt_walk_stamps(w, &stamps);
     for (size_t from = 0; from < len;) {
         const uint8_t *psb = len - from > piece ? pt_packet_find_psb(data + from + piece, data + len) : NULL;
         size_t stop = psb ? (size_t)(psb - data) : len;
@@ -84,6 +88,7 @@ static void walk(struct input *in, const uint8_t *data, size_t len, size_t piece
     trace_builder_free(b);
     pt_walk_free(w);
     pt_nodes_free(nodes);
+    pt_stamps_free(&stamps);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -82,6 +82,9 @@ static struct bench decode(const struct step_rec *r, const uint8_t *data, size_t
     struct trace *t;
     struct err err;
     uint64_t decoded = 0;
+    struct pt_stamps stamps = {0};
+    assert_int_equal(pt_stamps_find(&stamps, data, len), 0);
+    pt_walk_stamps(w, &stamps);
     x.b = trace_builder_new(x.functions);
     x.stack = pt_stack_new(x.b, trace_builder_thread(x.b, 1, 1), x.functions);
     for (size_t from = 0; from < len;) {
@@ -99,6 +102,7 @@ static struct bench decode(const struct step_rec *r, const uint8_t *data, size_t
     trace_builder_free(x.b);
     pt_walk_free(w);
     pt_nodes_free(nodes);
+    pt_stamps_free(&stamps);
     return x;
 }
 

@@ -151,9 +151,10 @@ static struct sum decode(struct worker *w, const struct pt_piece *p)
     const struct pt_stream *s = p->stream;
     w->piece = p;
     if (w->libipt) {
-        int rc = pt_libipt_run(w->libipt, s->data + p->from, p->stop - p->from);
+        int rc = pt_libipt_run(w->libipt, s->data + p->from, p->stop - p->from, &s->stamps, p->from);
         return (struct sum){pt_libipt_insns(w->libipt), pt_libipt_bytes(w->libipt), rc < 0};
     }
+    pt_walk_stamps(w->walk, &s->stamps);
     pt_walk_run(w->walk, s->data, p->from, p->stop, s->len, p->inner);
     return (struct sum){pt_walk_insns(w->walk), pt_walk_bytes(w->walk), false};
 }

@@ -31,6 +31,9 @@ struct pt_libipt {
     struct pt_image *image;
     struct pt_block_decoder *blocks;
 
+    const struct pt_stamps *stamps;
+    size_t first;  /* byte of the stream that the data begins with */
+    uint64_t most; /* behind the last of them no timestamp can be as high */
     uint64_t now, insns, lost_bytes, bytes;
     /* The last instruction of the last block; its branch is known when the next block is. */
     bool pending;
@@ -320,11 +323,38 @@ static void tell_loss(struct pt_libipt *d, enum gap_cause cause, uint64_t first,
 
 /* ---- the decoder ---- */
 
+/* libipt believes every timestamp: it can be no later than the next one that is right. */
+static uint64_t believable(const struct pt_libipt *d, uint64_t tsc)
+{
+    const struct pt_stamps *s = d->stamps;
+    uint64_t at;
+    if (!s->wrong || pt_blk_get_offset(d->blocks, &at) < 0)
+        return tsc;
+    size_t i = pt_stamps_from(s, d->first + (size_t)at);
+    while (i < s->len && s->data[i].wrong)
+        i++;
+    bool late = i < s->len ? tsc > s->data[i].tsc : tsc >= d->most;
+    return late ? 0 : tsc;
+}
+
+/* The lowest of those that are wrong because they are too high for the end. */
+static uint64_t lowest_wrong(const struct pt_stamps *s)
+{
+    uint64_t last = 0, lowest = UINT64_MAX;
+    for (size_t i = 0; i < s->len; i++)
+        if (!s->data[i].wrong)
+            last = s->data[i].tsc;
+    for (size_t i = 0; i < s->len; i++)
+        if (s->data[i].wrong && s->data[i].tsc > last && s->data[i].tsc < lowest)
+            lowest = s->data[i].tsc;
+    return lowest;
+}
+
 static void update_time(struct pt_libipt *d)
 {
     uint64_t tsc;
     if (pt_clock_has_time(d->clock) && pt_blk_time(d->blocks, &tsc, NULL, NULL) >= 0) {
-        uint64_t ns = pt_time_ns(d->clock, tsc);
+        uint64_t ns = pt_time_ns(d->clock, believable(d, tsc));
         if (ns > d->now)
             d->now = ns;
     }
@@ -467,14 +497,43 @@ static void decode(struct pt_libipt *d, size_t len)
     }
 }
 
-int pt_libipt_run(struct pt_libipt *d, const uint8_t *data, size_t len)
+/* Those are known before anything is decoded; their bytes are not lost to libipt. */
+static void tell_wrong_stamps(const struct pt_libipt *d, size_t len)
 {
+    const struct pt_stamps *s = d->stamps;
+    uint64_t before = 0;
+    if (!s->wrong || !pt_clock_has_time(d->clock))
+        return;
+    for (size_t i = pt_stamps_from(s, d->first); i < s->len && s->data[i].at < d->first + len; i++) {
+        size_t next = i + 1;
+        if (!s->data[i].wrong) {
+            before = pt_time_ns(d->clock, s->data[i].tsc);
+            continue;
+        }
+        if (next < s->len && s->data[next].wrong) /* a run of them is told once, with its last */
+            continue;
+        struct pt_loss loss = {.first_byte = s->data[i].at - d->first, .from_time = before, .to_time = before,
+                               .cause = GAP_ERROR, .why = PT_STAMP_WRONG};
+        if (next < s->len)
+            loss.to_time = pt_time_ns(d->clock, s->data[next].tsc);
+        d->sink.loss(d->sink.arg, &loss);
+    }
+}
+
+int pt_libipt_run(struct pt_libipt *d, const uint8_t *data, size_t len, const struct pt_stamps *stamps,
+                  size_t first)
+{
+    d->stamps = stamps;
+    d->first = first;
+    d->most = stamps->wrong ? lowest_wrong(stamps) : UINT64_MAX;
     d->now = d->insns = d->lost_bytes = 0;
     d->pending = false;
     d->from = 0;
     int rc = alloc(d, data, len);
-    if (rc == 0)
+    if (rc == 0) {
+        tell_wrong_stamps(d, len);
         decode(d, len);
+    }
     flush(d);
     d->bytes = len - d->lost_bytes;
     return rc;

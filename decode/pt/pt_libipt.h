@@ -17,8 +17,10 @@ struct pt_libipt *pt_libipt_new(struct code_view *view, struct pt_nodes *nodes,
                                 const struct pt_clock *clock, const struct pt_walk_sinks *sinks);
 void pt_libipt_free(struct pt_libipt *d);
 
-/* Decodes a whole stream. MTUI_E_NOMEM. */
-int pt_libipt_run(struct pt_libipt *d, const uint8_t *data, size_t len);
+/* Decodes a whole stream, or what is to be decoded of it. stamps: the timestamps of the stream, in which the data
+ * begins at byte `first`; where one is wrong, time stands still until the next one that is right. MTUI_E_NOMEM. */
+int pt_libipt_run(struct pt_libipt *d, const uint8_t *data, size_t len, const struct pt_stamps *stamps,
+                  size_t first);
 
 /* Of the last run. */
 uint64_t pt_libipt_insns(const struct pt_libipt *d);

@@ -69,6 +69,27 @@ int pt_packet_read(const uint8_t *at, const uint8_t *end, struct packet *out);
  * it: the PSB begins where sixteen bytes 02 82 … end. */
 const uint8_t *pt_packet_find_psb(const uint8_t *at, const uint8_t *end);
 
+/* What stands between a PSB and its PSBEND, these two themselves but for the latter. */
+static inline bool pt_packet_is_status(unsigned kind)
+{
+    switch (kind) {
+    case PT_PAD:
+    case PT_PSB:
+    case PT_TSC:
+    case PT_TMA:
+    case PT_CBR:
+    case PT_FUP:
+    case PT_MODE_EXEC:
+    case PT_MODE_TSX:
+    case PT_PIP:
+    case PT_VMCS:
+    case PT_MNT:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Applies an address packet to the last address; false when it carries no (valid) address. */
 static inline bool pt_packet_ip(const struct packet *p, uint64_t *last_ip)
 {

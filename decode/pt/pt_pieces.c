@@ -5,34 +5,41 @@
 #include "core/base/vec.h"
 #include "decode/pt/pt_packet.h"
 
-/* The time that the PSB+ at the piece's beginning tells. */
+/* The time that the PSB+ at the piece's beginning tells, or where that is wrong the next one. */
 static uint64_t time_of(const struct pt_piece *p, const struct pt_clock *clock)
 {
-    const uint8_t *at = p->stream->data + p->from, *end = p->stream->data + p->stop;
-    struct packet packet;
-    int n;
-    if (!clock->time_mult || (at = pt_packet_find_psb(at, end)) == NULL)
-        return 0;
-    while ((n = pt_packet_read(at, end, &packet)) > 0 && packet.kind != PT_PSBEND) {
-        if (packet.kind == PT_TSC)
-            return pt_time_ns(clock, packet.value);
-        at += n;
-    }
-    return 0;
+    const struct pt_stream *s = p->stream;
+    const uint8_t *psb = pt_packet_find_psb(s->data + p->from, s->data + p->stop);
+    const struct pt_stamp *t = psb ? pt_stamps_of_psb(&s->stamps, (size_t)(psb - s->data)) : NULL;
+    const struct pt_stamp *end = s->stamps.data + s->stamps.len;
+    while (t && t < end && t->at < p->stop && t->wrong)
+        t++;
+    return t && t < end && t->at < p->stop && clock->time_mult ? pt_time_ns(clock, t->tsc) : 0;
 }
 
 bool pt_stream_next_sync(const struct pt_stream *s, const struct pt_clock *clock, size_t *at, uint64_t *time_ns)
 {
-    const uint8_t *end = s->data + s->len, *psb = s->data + *at;
-    while (*at < s->len && (psb = pt_packet_find_psb(psb, end)) != NULL) {
-        struct pt_piece p = {.stream = s, .from = (size_t)(psb - s->data), .stop = s->len};
-        if ((*time_ns = time_of(&p, clock)) != 0) {
-            *at = p.from;
-            return true;
-        }
-        psb++;
+    size_t i = *at ? pt_stamps_from(&s->stamps, *at) : 0;
+    for (; i < s->stamps.len && clock->time_mult; i++) {
+        const struct pt_stamp *t = &s->stamps.data[i];
+        if (t->psb == PT_STAMP_NO_PSB || t->psb < *at || (*time_ns = pt_time_ns(clock, t->tsc)) == 0)
+            continue;
+        *at = t->psb;
+        return true;
     }
     return false;
+}
+
+/* Where the stream can be cut at or behind a byte: a walk that begins there learns what time it is. */
+static size_t next_cut(const struct pt_stream *s, size_t at)
+{
+    const uint8_t *end = s->data + s->limits.to, *psb = s->data + at;
+    for (; (psb = pt_packet_find_psb(psb, end)) != NULL; psb += PT_PSB_BYTES) {
+        const struct pt_stamp *t = s->stamps.wrong ? pt_stamps_of_psb(&s->stamps, (size_t)(psb - s->data)) : NULL;
+        if (!t || !t->wrong)
+            return (size_t)(psb - s->data);
+    }
+    return s->limits.to;
 }
 
 static int cut_stream(struct pt_pieces *out, const struct pt_stream *s, const struct pt_clock *clock,
@@ -40,11 +47,9 @@ static int cut_stream(struct pt_pieces *out, const struct pt_stream *s, const st
 {
     uint64_t last_ns = 0;
     for (size_t from = s->limits.from; from < s->limits.to;) {
-        const uint8_t *psb =
-            s->limits.to - from > bytes ? pt_packet_find_psb(s->data + from + bytes, s->data + s->limits.to) : NULL;
         struct pt_piece p = {.stream = s,
                              .from = from,
-                             .stop = psb ? (size_t)(psb - s->data) : s->limits.to,
+                             .stop = s->limits.to - from > bytes ? next_cut(s, from + bytes) : s->limits.to,
                              .inner = from > s->limits.from};
         p.time_ns = time_of(&p, clock);
         if (p.time_ns < last_ns)
@@ -59,18 +64,13 @@ static int cut_stream(struct pt_pieces *out, const struct pt_stream *s, const st
 
 uint64_t pt_piece_end_ns(const struct pt_piece *p, const struct pt_clock *clock)
 {
-    const uint8_t *end = p->stream->data + p->stop;
+    const struct pt_stamps *stamps = &p->stream->stamps;
     uint64_t last_ns = p->time_ns;
-    struct pt_piece from = *p;
-    while (from.from < p->stop) {
-        const uint8_t *psb = pt_packet_find_psb(p->stream->data + from.from, end);
-        if (!psb)
-            break;
-        from.from = (size_t)(psb - p->stream->data);
-        uint64_t t = time_of(&from, clock);
-        if (t > last_ns)
-            last_ns = t;
-        from.from++;
+    for (size_t i = pt_stamps_from(stamps, p->from); i < stamps->len && stamps->data[i].at < p->stop; i++) {
+        const struct pt_stamp *t = &stamps->data[i];
+        uint64_t ns = clock->time_mult && !t->wrong && t->psb != PT_STAMP_NO_PSB ? pt_time_ns(clock, t->tsc) : 0;
+        if (ns > last_ns)
+            last_ns = ns;
     }
     return last_ns;
 }

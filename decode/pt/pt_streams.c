@@ -44,8 +44,10 @@ void pt_streams_free(struct pt_streams *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->streams.len; i++)
+    for (size_t i = 0; i < s->streams.len; i++) {
         free(s->streams.data[i].joined);
+        pt_stamps_free(&s->streams.data[i].stamps);
+    }
     vec_free(&s->streams);
     vec_free(&s->parts);
     free(s);
@@ -281,6 +283,9 @@ int pt_streams_finish(struct pt_streams *s, struct err *err)
     }
     if (s->streams.len)
         qsort(s->streams.data, s->streams.len, sizeof *s->streams.data, by_order);
+    for (size_t i = 0; i < s->streams.len && rc == 0; i++)
+        if (pt_stamps_find(&s->streams.data[i].stamps, s->streams.data[i].data, s->streams.data[i].len) < 0)
+            rc = err_set(err, MTUI_E_NOMEM, "not enough memory for the timestamps of the trace");
     return rc;
 }
 

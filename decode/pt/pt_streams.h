@@ -14,6 +14,7 @@
 
 #include "core/base/err.h"
 #include "decode/perf/perf_file.h"
+#include "decode/pt/pt_stamps.h"
 #include "decode/pt/pt_time.h"
 
 /* What is to be told of a stream: all, unless other snapshots tell the rest. */
@@ -30,6 +31,7 @@ struct pt_stream {
     const uint8_t *data; /* in the file, or in `joined` */
     uint8_t *joined;
     size_t len;
+    struct pt_stamps stamps;
     struct pt_stream_limits limits;
 };
 

@@ -26,6 +26,11 @@ void pt_walk_free(struct pt_walk *w)
     free(w);
 }
 
+void pt_walk_stamps(struct pt_walk *w, const struct pt_stamps *stamps)
+{
+    w->stamps = stamps;
+}
+
 uint64_t pt_walk_insns(const struct pt_walk *w)
 {
     return w->insns;
@@ -68,6 +73,7 @@ void walk_found(struct pt_walk *w)
     const uint8_t *end = w->at < w->seam ? w->at : w->seam;
     w->loss.bytes = end > w->lost_from ? (uint64_t)(end - w->lost_from) : 0;
     w->loss.to_time = w->now;
+    walk_doubt_over(w); /* it began before */
     if (w->sink.loss)
         w->sink.loss(w->sink.arg, &w->loss);
     w->lost_from = NULL;
@@ -181,7 +187,8 @@ static void take_position(struct pt_walk *w)
 static void on_psbend(struct pt_walk *w)
 {
     take_position(w);
-    walk_anchor_time(w);
+    if (!w->untimed)
+        walk_anchor_time(w);
 }
 
 static void on_overflow(struct pt_walk *w)
@@ -196,14 +203,11 @@ static void on_timing(struct pt_walk *w, const struct packet *p)
 {
     switch (p->kind) {
     case PT_TSC:
-        pt_time_tsc(&w->time, p->value);
-        if (w->in_psb)
-            walk_restart_time(w);
-        else
-            walk_new_time(w, false);
+        walk_on_tsc(w, p);
         break;
     case PT_TMA:
-        pt_time_tma(&w->time, (unsigned)(p->value & 0xffff), (unsigned)(p->value >> 16));
+        if (!w->untimed)
+            pt_time_tma(&w->time, (unsigned)(p->value & 0xffff), (unsigned)(p->value >> 16));
         break;
     case PT_MTC:
         pt_time_mtc(&w->time, (unsigned)p->value, w->at == w->behind_cyc);
@@ -344,26 +348,6 @@ static void find_start(struct pt_walk *w, size_t from)
     walk_found(w);
 }
 
-static bool is_status(unsigned kind)
-{
-    switch (kind) {
-    case PT_PAD:
-    case PT_PSB:
-    case PT_TSC:
-    case PT_TMA:
-    case PT_CBR:
-    case PT_FUP:
-    case PT_MODE_EXEC:
-    case PT_MODE_TSX:
-    case PT_PIP:
-    case PT_VMCS:
-    case PT_MNT:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Most packets of most traces: up to six outcomes in a byte, the highest set bit marks where they begin. */
 static inline bool is_short_tnt(const struct pt_walk *w)
 {
@@ -400,7 +384,7 @@ static void walk_own(struct pt_walk *w)
         }
         if (p.kind == PT_PSB && w->sink.cancelled && w->sink.cancelled(w->sink.arg))
             return;
-        if (w->in_psb && p.kind != PT_PSBEND && p.kind != PT_OVF && !is_status(p.kind))
+        if (w->in_psb && p.kind != PT_PSBEND && p.kind != PT_OVF && !pt_packet_is_status(p.kind))
             walk_lose(w, GAP_ERROR, 0, "a synchronisation point without its end");
         on_packet(w, &p);
         if (!w->lost_from)
@@ -416,7 +400,7 @@ static void walk_seam(struct pt_walk *w, const uint8_t *end)
     int n;
     while ((n = pt_packet_read(w->at, end, &p)) > 0) {
         bool last = p.kind == PT_PSBEND;
-        if (!last && (!is_status(p.kind) || (p.kind == PT_PSB && w->at != w->seam)))
+        if (!last && (!pt_packet_is_status(p.kind) || (p.kind == PT_PSB && w->at != w->seam)))
             break;
         on_packet(w, &p);
         w->at += n;
@@ -438,7 +422,8 @@ static void reset(struct pt_walk *w)
     w->returns_torn = false;
     w->now = w->settled_time = w->insns = w->settled_insns = w->walked = 0;
     w->n = w->unsettled = 0;
-    w->last_ip = 0;
+    w->last_ip = w->last_tsc = 0;
+    w->untimed = w->doubt = false;
     pt_time_init(&w->time, w->clock);
     pt_nodes_set_bits(w->nodes, 64);
 }
@@ -452,10 +437,12 @@ void pt_walk_run(struct pt_walk *w, const uint8_t *data, size_t from, size_t sto
     w->seam = data + (stop < len ? stop : len);
     w->end = data + len;
     w->inner = inner;
+    w->stamp = w->right = w->stamps ? pt_stamps_from(w->stamps, from) : 0;
     find_start(w, from);
     walk_own(w);
     if (w->at == w->seam && stop < len)
         walk_seam(w, w->end);
     walk_found(w);
+    walk_doubt_over(w);
     walk_flush(w);
 }

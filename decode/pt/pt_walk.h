@@ -21,6 +21,7 @@
 
 #include "decode/pt/pt_event.h"
 #include "decode/pt/pt_nodes.h"
+#include "decode/pt/pt_stamps.h"
 #include "decode/pt/pt_time.h"
 
 struct pt_walk_sinks {
@@ -45,6 +46,10 @@ struct pt_walk;
 struct pt_walk *pt_walk_new(struct pt_nodes *nodes, const struct pt_clock *clock,
                             const struct pt_walk_sinks *sinks);
 void pt_walk_free(struct pt_walk *w);
+
+/* The timestamps of the stream to be walked, which are to live as long; NULL, as at first: each is believed. One that
+ * is wrong is a loss of its own: the clock goes on as if it were not there. */
+void pt_walk_stamps(struct pt_walk *w, const struct pt_stamps *stamps);
 
 /* Walks data[from, stop) of a stream of len bytes: one piece (pt_pieces.h). It takes up its position at
  * the first PSB there (what stands before it is a loss). Unless it is that of the stream, stop is the PSB

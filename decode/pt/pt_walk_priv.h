@@ -32,6 +32,15 @@ struct pt_walk {
     struct pt_time time;
     uint64_t now; /* what events are stamped with */
 
+    const struct pt_stamps *stamps; /* NULL: all timestamps are believed */
+    size_t stamp, right;        /* of them: the first not passed, and the first of these that is right */
+    uint64_t last_tsc;          /* of the last timestamp that was believed */
+    struct pt_time time_at_psb; /* what the clock was before the PSB */
+    bool late_at_psb;
+    bool untimed;               /* the last timestamp was not believed */
+    bool doubt;                 /* and that is still to be said: */
+    struct pt_loss doubted;
+
     enum walk_state state;
     struct pt_node *cur; /* WALK_ON: its steps are not taken yet */
     uint64_t last_ip;
@@ -87,6 +96,10 @@ void walk_make_room(struct pt_walk *w);
 void walk_new_time(struct pt_walk *w, bool cyc);
 /* late, and a packet has come. */
 void walk_settle_late(struct pt_walk *w);
+/* A timestamp, which may be wrong: then it is a loss, and the clock goes on. */
+void walk_on_tsc(struct pt_walk *w, const struct packet *p);
+/* Up to now times were doubtful, if they were. */
+void walk_doubt_over(struct pt_walk *w);
 /* Around a PSB: nothing is known of the clock any more; it begins anew from a TSC; what came up to the
  * PSBEND is settled, and spreading goes on from there. */
 void walk_stop_time(struct pt_walk *w);

@@ -94,7 +94,9 @@ void walk_new_time(struct pt_walk *w, bool cyc)
 
 void walk_stop_time(struct pt_walk *w)
 {
-    w->late = false;
+    w->time_at_psb = w->time;
+    w->late_at_psb = w->late;
+    w->late = w->untimed = false;
     pt_time_init(&w->time, w->clock);
 }
 
@@ -109,6 +111,69 @@ void walk_restart_time(struct pt_walk *w)
     if (w->by_cyc && ns > w->now && anything_new(w))
         walk_settle(w, w->now);
     w->now = ns;
+}
+
+/* Those before say from when on, and up to when, it can be; the stamps themselves are judged already. */
+static bool believes(struct pt_walk *w, const struct packet *p)
+{
+    const struct pt_stamps *s = w->stamps;
+    size_t at = (size_t)(w->at - w->data);
+    if (!s || walk_timeless(w))
+        return true;
+    while (w->stamp < s->len && s->data[w->stamp].at < at)
+        w->stamp++;
+    while (w->right < s->len && (s->data[w->right].at < at || s->data[w->right].wrong))
+        w->right++;
+    if (w->stamp < s->len && s->data[w->stamp].at == at)
+        return !s->data[w->stamp].wrong;
+    return p->value >= w->last_tsc && (w->right == s->len || p->value <= s->data[w->right].tsc);
+}
+
+static void disbelieve(struct pt_walk *w, const struct packet *p)
+{
+    w->untimed = true;
+    if (w->in_psb) {
+        w->time = w->time_at_psb;
+        w->late = w->late_at_psb;
+    }
+    if (!w->now && w->right < w->stamps->len) /* no time is known yet: the first one that will be */
+        w->now = pt_time_ns(w->clock, w->stamps->data[w->right].tsc);
+    walk_doubt_over(w);
+    if (w->lost_from || w->at >= w->seam)
+        return;
+    w->doubt = true;
+    w->doubted = (struct pt_loss){.first_byte = (uint64_t)(w->at - w->data),
+                                  .bytes = p->len,
+                                  .from_time = w->now,
+                                  .cause = GAP_ERROR,
+                                  .why = PT_STAMP_WRONG};
+    w->walked -= p->len; /* it is not one of those that told something */
+}
+
+void walk_on_tsc(struct pt_walk *w, const struct packet *p)
+{
+    if (!believes(w, p)) {
+        disbelieve(w, p);
+        return;
+    }
+    w->untimed = false;
+    w->last_tsc = p->value;
+    pt_time_tsc(&w->time, p->value);
+    if (w->in_psb)
+        walk_restart_time(w);
+    else
+        walk_new_time(w, false);
+    walk_doubt_over(w);
+}
+
+void walk_doubt_over(struct pt_walk *w)
+{
+    if (!w->doubt)
+        return;
+    w->doubt = false;
+    w->doubted.to_time = w->now > w->doubted.from_time ? w->now : w->doubted.from_time;
+    if (w->sink.loss)
+        w->sink.loss(w->sink.arg, &w->doubted);
 }
 
 void walk_anchor_time(struct pt_walk *w)
