@@ -72,6 +72,15 @@ check 'a snapshot at the end' [ -f "$dir/snap-1/perf.data" ]
 # 6. JSON lines, two snapshots, a duration.
 "$mtui" attach -p "$pid" -t handle_request --max-snapshots 2 --duration 30s --batch --json -o "$tmp/json" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--json: exit $?"
 check 'two lines' [ "$(grep -c '^{"snapshot":[12],"dir":".*","trigger":"handle_request","tid":[0-9]*,.*}$' "$tmp/out")" = 2 ]
+check 'hits.tsv is in the order of time' [ "$(tail -n +2 "$tmp/json/hits.tsv" | cut -f1 | sort -nc 2>&1)" = '' ]
+# How full the ring was: wholly, after waiting for that; hardly, of one that takes minutes to fill.
+"$MTUI_BUILD/tests/target_busy" &
+busy=$!
+"$mtui" attach -p $busy -r sample -t outer --force --not-before full -s 128K --duration 60s --batch --json -o "$tmp/full" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--not-before full: exit $?"
+check 'a full ring' grep -q '"est_fill_percent":100\.0[,}]' "$tmp/out"
+"$mtui" attach -p $busy -r sample -t outer --force -s 256M --duration 60s --batch --json -o "$tmp/part" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "a large ring: exit $?"
+check 'a ring that has just begun to fill' grep -q '"est_fill_percent":[0-9]\.[0-9][,}]' "$tmp/out"
+kill -9 $busy
 "$mtui" attach -p "$pid" --mode trigger --duration 300ms --batch -o "$tmp/dur" >"$tmp/out" 2>"$tmp/err" </dev/null
 check 'no snapshot in time: exit 1' [ $? -eq 1 ]
 

@@ -6,8 +6,10 @@
 
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -323,6 +325,71 @@ static void test_quit_with_a_program(void **state)
     session_setup_free(&setup);
 }
 
+/* The lowest row that has the text, or −1. */
+static int row_of(struct bench *b, const char *text)
+{
+    int found = -1;
+    for (int i = 0; i < surface_rows(b->s); i++) {
+        char *row = golden_row(b->s, i);
+        if (strstr(row, text))
+            found = i;
+        free(row);
+    }
+    return found;
+}
+
+/* On 24 rows the newest lines of the log stand below the snapshots, in every state; l shows all of them. */
+static void test_log_in_a_low_window(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, "", 24, 80);
+    choose_target(&b);
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "[ENABLED]");
+    wait_text(&b, "  armed");
+    assert_true(row_of(&b, "  armed") > row_of(&b, "Snapshots"));
+    assert_true(row_of(&b, "snapshots by key") >= 0); /* what triggers, of the plan */
+    act(&b, ACT_SNAPSHOT);
+    assert_true(run_until(has_snapshot, &b, SOON));
+    draw(&b);
+    assert_true(row_with(&b, "    1 ", " key "));
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "[ENDED]");
+    assert_true(row_of(&b, "Ended") >= 0 && row_of(&b, "Ended") < row_of(&b, "Snapshots"));
+    assert_true(row_of(&b, "Buffer") >= 0); /* the next one's plan is whole */
+    size_t lines = session_log_count(b.m->session);
+    char begin[40];
+    snprintf(begin, sizeof begin, "%s", session_log_at(b.m->session, lines - 1).text);
+    assert_true(row_of(&b, begin) > row_of(&b, "Snapshots"));
+    assert_true(row_of(&b, "l shows all") >= 0);
+    act(&b, ACT_LOG);
+    draw(&b);
+    for (size_t i = 0; i < 4; i++) { /* more than the pane had */
+        snprintf(begin, 16, "%s", session_log_at(b.m->session, lines - 1 - i).text);
+        assert_true(row_of(&b, begin) >= 0);
+    }
+    tear_down(&b);
+}
+
+/* Too low for any pane of the log: its newest line is the status. */
+static void test_log_without_a_pane(void **state)
+{
+    (void)state;
+    struct bench b;
+    char out[400] = "";
+    set_up(&b, "", 16, 80);
+    choose_target(&b);
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "[ENABLED]");
+    session_log(b.m->session, SESSION_INFO, "a line of the log");
+    draw(&b);
+    assert_int_equal(row_of(&b, "- Log"), -1);
+    view_record.status(b.view, out, sizeof out);
+    assert_string_equal(out, "a line of the log");
+    tear_down(&b);
+}
+
 static void test_perf_dies(void **state)
 {
     (void)state;
@@ -418,6 +485,56 @@ static void test_durations(void **state)
     tear_down(&b);
 }
 
+/* Triggers that cost too much, with real probes: while the question stands nothing has failed, the screen says
+ * what it waits for; yes arms, no leaves it at that. */
+static void test_too_hot_is_a_question(void **state)
+{
+    (void)state;
+    static const char *const hot[] = {"work", "work@return", "outer", "outer@return", "inner", "inner@return"};
+    struct bench b;
+    struct err err;
+    if (uprobe_self_test(&err) < 0)
+        skip();
+    set_up(&b, "", 24, 80);
+    choose_target(&b);
+    (void)setpriority(PRIO_PROCESS, (id_t)b.target.pid, -20); /* judged is its share of the wall time */
+    for (size_t i = 0; i < sizeof hot / sizeof *hot; i++)
+        model_add_trigger(b.m, hot[i]);
+    for (int answer = 0; answer < 2; answer++) {
+        char out[100] = "";
+        for (int attempt = 0; attempt < 20 && !b.m->want.question; attempt++) {
+            act(&b, ACT_START_STOP);
+            while (!b.m->session || (!b.m->want.question && !view_record.condition(b.view, "armed", "")))
+                loop_run_once(b.loop, -1);
+            if (!b.m->want.question) { /* the machine gave it too little time to be slowed */
+                act(&b, ACT_START_STOP);
+                wait_text(&b, "[ENDED]");
+            }
+        }
+        assert_non_null(strstr(b.m->want.question, "arm all the same?"));
+        draw(&b);
+        view_record.state(b.view, out, sizeof out);
+        assert_string_equal(out, "asking");
+        assert_true(row_of(&b, "waiting for the answer") >= 0);
+        assert_int_equal(row_of(&b, "FAILED"), -1);
+        assert_int_equal(row_of(&b, "lost"), -1);
+        model_answer_fn *fn = b.m->want.answer;
+        b.m->want.answer = NULL;
+        free(b.m->want.question);
+        b.m->want.question = NULL;
+        fn(b.m->want.answer_arg, answer == 1);
+        draw(&b);
+        assert_int_equal(row_of(&b, "waiting for the answer"), -1);
+        view_record.state(b.view, out, sizeof out);
+        if (answer == 0)
+            assert_string_equal(out, "not armed");
+        else
+            wait_text(&b, "[ENABLED]");
+        assert_int_equal(row_of(&b, "lost"), -1);
+    }
+    tear_down(&b);
+}
+
 static void test_prompts(void **state)
 {
     (void)state;
@@ -454,7 +571,10 @@ int main(void)
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_recording),
         cmocka_unit_test(test_quit_with_a_program),
+        cmocka_unit_test(test_log_in_a_low_window),
+        cmocka_unit_test(test_log_without_a_pane),
         cmocka_unit_test(test_perf_dies),
+        cmocka_unit_test(test_too_hot_is_a_question),
         cmocka_unit_test(field_F16_refusals_are_said),
         cmocka_unit_test(field_A9_a_missing_perf_is_named),
         cmocka_unit_test(test_prompts),

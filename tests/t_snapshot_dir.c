@@ -305,21 +305,58 @@ static void test_hits(void **state)
               "2000\t12\tns::f(int)\\t\\n\\x1b\\\\x\tffffffffff60\tffffffffffffffff\t1\t77\t3\trunning\n"
               "1000\t0\tkey\t0\t0\t0\t0\t0\n");
     free(text);
+
+    /* At the end of a recording: by time, nothing else changed, and the same again when it is done again. */
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(snapshot_dir_sort_hits(d, &err), 0);
+        text = run_read_file(path, NULL);
+        assert_string_equal(
+            text, "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n"
+                  "1000\t0\tkey\t0\t0\t0\t0\t0\n"
+                  "2000\t12\tns::f(int)\\t\\n\\x1b\\\\x\tffffffffff60\tffffffffffffffff\t1\t77\t3\trunning\n");
+        free(text);
+    }
+    struct snapshot_hit between = {.time_ns = 1500, .tid = 7, .trigger = key};
+    assert_int_equal(snapshot_dir_add_hit(d, &between, &err), 0); /* the new file is added to like the old one */
+    assert_int_equal(snapshot_dir_read_hits(d, &hits, &n, &bad, &err), 0);
+    assert_int_equal(n, 3);
+    assert_int_equal(hits[1].time_ns, 1500);
+    snapshot_dir_free_hits(hits, n);
+
     FILE *f = fopen(path, "a"); /* damage: a short line, a bad number, a line that was cut */
     fputs("5\t6\n-1\t0\tx\t0\t0\t0\t0\t0\n1\t0\tx\t0\t0\t0\t0\t0", f);
     fclose(f);
     assert_int_equal(snapshot_dir_read_hits(d, &hits, &n, &bad, &err), 0);
-    assert_int_equal(n, 2);
+    assert_int_equal(n, 3);
     assert_int_equal(bad, 3);
     assert_int_equal(hits[0].time_ns, 1000);
     assert_string_equal(hits[0].trigger, "key");
-    assert_string_equal(hits[1].trigger, name);
-    assert_true(hits[1].address == 0xffffffffff60 && hits[1].arg1 == UINT64_MAX);
-    assert_int_equal(hits[1].tid, 12);
-    assert_int_equal(hits[1].duration_ns, 77);
-    assert_int_equal(hits[1].snapshot, 3);
-    assert_true(hits[1].still_running && !hits[0].still_running);
+    assert_string_equal(hits[2].trigger, name);
+    assert_true(hits[2].address == 0xffffffffff60 && hits[2].arg1 == UINT64_MAX);
+    assert_int_equal(hits[2].tid, 12);
+    assert_int_equal(hits[2].duration_ns, 77);
+    assert_int_equal(hits[2].snapshot, 3);
+    assert_true(hits[2].still_running && !hits[0].still_running);
     snapshot_dir_free_hits(hits, n);
+
+    /* What cannot be read is not thrown away, nor a file that cannot be replaced. */
+    char *damaged = run_read_file(path, NULL), *new = xasprintf("%s.new", path);
+    assert_int_equal(snapshot_dir_sort_hits(d, &err), 0);
+    text = run_read_file(path, NULL);
+    assert_string_equal(text, damaged);
+    free(text);
+    f = fopen(path, "w");
+    fputs("2\t0\tx\t0\t0\t0\t0\t0\n1\t0\tx\t0\t0\t0\t0\t0\n", f);
+    fclose(f);
+    assert_int_equal(mkdir(new, 0700), 0);
+    assert_true(snapshot_dir_sort_hits(d, &err) < 0);
+    assert_non_null(strstr(err.text, new));
+    assert_int_equal(rmdir(new), 0);
+    text = run_read_file(path, NULL);
+    assert_string_equal(text, "2\t0\tx\t0\t0\t0\t0\t0\n1\t0\tx\t0\t0\t0\t0\t0\n");
+    free(text);
+    free(damaged);
+    free(new);
     snapshot_dir_close(d);
     free(path);
 }

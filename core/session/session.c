@@ -435,6 +435,8 @@ static void finish(void *arg)
     }
     if (snapshot_dir_write_info(s->dir, &s->info, &err) < 0)
         session_log(s, SESSION_ERROR, "%s", err.text);
+    if (snapshot_dir_sort_hits(s->dir, &err) < 0)
+        session_log(s, SESSION_WARNING, "hits.tsv is not in the order of time: %s", err.text);
     s->ended_ns = loop_now_ns(s->loop);
     s->state = s->ok ? SESSION_ENDED : SESSION_FAILED;
     session_log(s, s->ok ? SESSION_INFO : SESSION_ERROR, "%s", s->sentence);

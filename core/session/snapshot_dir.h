@@ -110,6 +110,9 @@ int snapshot_dir_write_info(struct snapshot_dir *d, const struct session_info *i
 
 /* Appends a line to hits.tsv in one write(2). */
 int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err);
+/* Puts hits.tsv into the order of time (then tid), when no more are to come: a hit is added when its snapshot is known,
+ * so later ones may stand before it. The file is replaced whole, or on failure left as it was. */
+int snapshot_dir_sort_hits(struct snapshot_dir *d, struct err *err);
 
 /* Removes snap-N (0: snap-end) and all in it; nothing outside of the directory is touched. */
 int snapshot_dir_delete(struct snapshot_dir *d, unsigned number, struct err *err);

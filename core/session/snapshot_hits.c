@@ -1,4 +1,4 @@
-/* hits.tsv: written a line at a time while recording, read back whole. */
+/* hits.tsv: written a line at a time while recording, put into the order of time at its end, read back whole. */
 #include "core/session/snapshot_dir.h"
 
 #include <errno.h>
@@ -18,33 +18,37 @@ static const char header[] = "time_ns\ttid\ttrigger\taddress\targ1\targ2\tdurati
 #define COLUMNS 8
 #define RUNNING "running" /* a ninth field, of a call that had not returned */
 
-int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err)
+static char *hit_line(const struct snapshot_hit *hit)
 {
-    char *path = xasprintf("%s/hits.tsv", snapshot_dir_path(d));
     size_t room = strlen(hit->trigger) * 4 + 1;
     char *name = xmalloc(room);
     utf8_escape(name, room, hit->trigger, strlen(hit->trigger));
+    char *line = xasprintf("%" PRIu64 "\t%ld\t%s\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx64 "\t%" PRIu64 "\t%u%s\n",
+                           hit->time_ns, (long)hit->tid, name, hit->address, hit->arg1, hit->arg2, hit->duration_ns,
+                           hit->snapshot, hit->still_running ? "\t" RUNNING : "");
+    free(name);
+    return line;
+}
 
+int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err)
+{
+    char *path = xasprintf("%s/hits.tsv", snapshot_dir_path(d));
     int rc = 0;
     struct stat st;
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || fstat(fd, &st) < 0) {
         rc = err_errno(err, errno, "cannot write %s", path);
     } else {
-        char *line = xasprintf("%s%" PRIu64 "\t%ld\t%s\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx64
-                               "\t%" PRIu64 "\t%u%s\n",
-                               st.st_size == 0 ? header : "", hit->time_ns, (long)hit->tid, name,
-                               hit->address, hit->arg1, hit->arg2, hit->duration_ns, hit->snapshot,
-                               hit->still_running ? "\t" RUNNING : "");
-        size_t len = strlen(line);
-        ssize_t n = write(fd, line, len);
+        char *line = hit_line(hit), *text = xasprintf("%s%s", st.st_size == 0 ? header : "", line);
+        size_t len = strlen(text);
+        ssize_t n = write(fd, text, len);
         if (n != (ssize_t)len)
             rc = err_errno(err, n < 0 ? errno : ENOSPC, "cannot write %s", path);
+        free(text);
         free(line);
     }
     if (fd >= 0)
         close(fd);
-    free(name);
     free(path);
     return rc;
 }
@@ -97,6 +101,36 @@ static int by_time(const void *a, const void *b)
     return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
+/* All of them into a new file, which then takes the place of the old one. */
+static int write_hits(const char *path, const struct snapshot_hit *hits, size_t n, struct err *err)
+{
+    char *temporary = xasprintf("%s.new", path);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    bool ok = f && fputs(header, f) >= 0;
+    for (size_t i = 0; ok && i < n; i++) {
+        char *line = hit_line(&hits[i]);
+        ok = fputs(line, f) >= 0;
+        free(line);
+    }
+    int cause = errno;
+    if (f && fclose(f) != 0 && ok) {
+        ok = false;
+        cause = errno;
+    } else if (!f && fd >= 0) {
+        close(fd);
+    }
+    if (ok && rename(temporary, path) < 0) {
+        ok = false;
+        cause = errno;
+    }
+    int rc = ok ? 0 : err_errno(err, cause, "cannot write %s", temporary);
+    if (!ok)
+        (void)unlink(temporary);
+    free(temporary);
+    return rc;
+}
+
 int snapshot_dir_read_hits(const struct snapshot_dir *d, struct snapshot_hit **out, size_t *n,
                            size_t *bad_lines, struct err *err)
 {
@@ -145,6 +179,21 @@ int snapshot_dir_read_hits(const struct snapshot_dir *d, struct snapshot_hit **o
             *bad_lines = bad;
     }
     free(path);
+    return rc;
+}
+
+int snapshot_dir_sort_hits(struct snapshot_dir *d, struct err *err)
+{
+    struct snapshot_hit *hits;
+    size_t n, bad;
+    int rc = snapshot_dir_read_hits(d, &hits, &n, &bad, err);
+    if (rc < 0 || n == 0)
+        return rc;
+    char *path = xasprintf("%s/hits.tsv", snapshot_dir_path(d));
+    if (bad == 0) /* a line that cannot be read has no place in the order; it is not thrown away */
+        rc = write_hits(path, hits, n, err);
+    free(path);
+    snapshot_dir_free_hits(hits, n);
     return rc;
 }
 

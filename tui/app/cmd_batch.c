@@ -63,6 +63,8 @@ static void print_json(struct session *session, const struct session_snapshot *s
            ",\"still_running\":%s,\"hit_cost_ns\":%" PRIu64 ",\"hits_per_s\":%.0f",
            (long)s->tid, s->time_ns, s->bytes, s->hit_to_command_ns, s->duration_ns,
            s->still_running ? "true" : "false", status.hit_ns, status.rate.per_second);
+    if (s->est_fill_permille >= 0)
+        printf(",\"est_fill_percent\":%d.%d", s->est_fill_permille / 10, s->est_fill_permille % 10);
     if (s->window_end)
         printf(",\"window_end\":\"%s\",\"window_instructions\":%" PRIu64 ",\"window_wall_ns\":%" PRIu64,
                s->window_end, s->window_instructions, s->window_wall_ns);

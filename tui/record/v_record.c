@@ -114,6 +114,8 @@ static void destroy(void *view)
 
 /* ---- Drawing ---- */
 
+#define LISTS_ROWS 8 /* the fewest with which snapshots and some lines of the log stand together */
+
 /* Rows for the lists, from what plan and live leave: snapshots get most, the others give way first,
  * but not the one that has the keys. */
 static void share_rows(struct record *r, int rows, int share[RECORD_PANES])
@@ -126,7 +128,8 @@ static void share_rows(struct record *r, int rows, int share[RECORD_PANES])
     }
     if (r->focus == RECORD_OUTPUT && !output)
         r->focus = RECORD_SNAPSHOTS;
-    share[RECORD_LOG] = rows >= 8 ? (rows + 1) / 4 : 0;
+    int log = (rows + 1) / 4;
+    share[RECORD_LOG] = rows < 5 ? 0 : rows < LISTS_ROWS ? 2 : log > 3 ? log : 3;
     enum record_pane third = output && r->focus != RECORD_HITS ? RECORD_OUTPUT : RECORD_HITS;
     share[third] = rows >= 11 ? (rows + 1) / 4 : 0;
     if (!share[r->focus] && rows >= 3 && r->focus != RECORD_SNAPSHOTS) {
@@ -135,6 +138,16 @@ static void share_rows(struct record *r, int rows, int share[RECORD_PANES])
         return;
     }
     share[RECORD_SNAPSHOTS] = rows - share[third] - share[RECORD_LOG];
+}
+
+/* In a low window the running recorder matters more than its plan, and after the end the next plan more
+ * than how the recorder did; what the lists show is not shown anywhere else. */
+static void fold(const struct record *r, int rows, int *plan, int *live)
+{
+    if (v_record_is_running(r))
+        *plan = rows < V_RECORD_PLAN_BRIEF + *live + LISTS_ROWS ? 0 : V_RECORD_PLAN_BRIEF;
+    else if (*live > V_RECORD_LIVE_BRIEF)
+        *live = V_RECORD_LIVE_BRIEF;
 }
 
 static void draw(void *view, struct surface *s, struct rect at)
@@ -147,10 +160,9 @@ static void draw(void *view, struct surface *s, struct rect at)
     list_refresh(r->snapshots, false);
     list_refresh(r->hits, false);
     if (!r->full_log) {
-        /* In a low window the running recorder matters more than its plan. */
-        bool low = at.rows < v_record_plan_rows(r) + v_record_live_rows(r) + 5;
-        int plan = low && v_record_is_running(r) ? 0 : v_record_plan_rows(r);
-        int live = low && !v_record_is_running(r) ? 2 : v_record_live_rows(r);
+        int plan = v_record_plan_rows(r), live = v_record_live_rows(r);
+        if (at.rows < plan + live + LISTS_ROWS)
+            fold(r, at.rows, &plan, &live);
         next.rows = plan < next.rows ? plan : next.rows;
         v_record_draw_plan(r, s, next);
         next.row += next.rows;
@@ -175,7 +187,11 @@ static void state(void *view, char *out, size_t size)
     struct record *r = view;
     char age[FMT_MAX];
     if (!v_record_is_running(r)) {
-        snprintf(out, size, "%s", r->session ? session_state_name(r->status.state) : "");
+        snprintf(out, size, "%s",
+                 r->asks_force       ? "asking"
+                 : r->status.too_hot ? "not armed"
+                 : r->session        ? session_state_name(r->status.state)
+                                     : "");
         return;
     }
     uint64_t since = r->status.armed_ns ? r->status.armed_ns : r->status.started_ns;
@@ -195,6 +211,8 @@ static void status(void *view, char *out, size_t size)
         snprintf(out, size, "%s hits were counted, not snapped", fmt_count(n, r->status.counted));
     else if (r->session && r->status.maps_left_out)
         snprintf(out, size, "%s", r->status.maps_note);
+    else if (r->session && r->pane[RECORD_LOG].rows < 2 && session_log_count(r->session))
+        snprintf(out, size, "%s", session_log_at(r->session, session_log_count(r->session) - 1).text);
     else if (!r->session && !r->m->target.pid && !r->setup.argv && !r->setup.n_pids)
         snprintf(out, size, "Choose a process first (1), then functions (2), then Space here.");
 }

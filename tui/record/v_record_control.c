@@ -147,6 +147,7 @@ bool v_record_quit(struct record *r)
 static void answer_force(void *arg, bool yes)
 {
     struct record *r = arg;
+    r->asks_force = false;
     if (!yes)
         return;
     r->setup.force = true;
@@ -159,6 +160,7 @@ static void ask_force(struct record *r)
 {
     char cost[100], question[128];
     snprintf(question, sizeof question, "%s: arm all the same?", call_rate_brief(&r->status.rate, cost, sizeof cost));
+    r->asks_force = true;
     model_ask(r->m, question, answer_force, r);
 }
 

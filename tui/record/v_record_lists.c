@@ -265,7 +265,7 @@ void v_record_draw_log(struct record *r, struct surface *s, struct rect at)
     }
     if (r->log_up > most)
         r->log_up = most;
-    title(r, s, at, RECORD_LOG, "Log", r->log_up ? "scrolled back" : "");
+    title(r, s, at, RECORD_LOG, "Log", r->log_up ? "scrolled back" : n && !r->full_log ? "l shows all" : "");
     size_t end = n - r->log_up, first = end;
     while (first > 0 && used + log_line_rows(r, first - 1, at.cols) <= rows)
         used += log_line_rows(r, --first, at.cols);

@@ -15,7 +15,7 @@ static const struct style plain, dim = {.ink = ROLE_DIM}, warn = {.ink = ROLE_WA
 
 int v_record_live_rows(const struct record *r)
 {
-    return r->session ? ROWS + v_record_calls_rows(r) : 2;
+    return r->session && !r->asks_force ? ROWS + v_record_calls_rows(r) : 2;
 }
 
 char *v_record_clock(char out[16], int64_t unix_ns)
@@ -225,10 +225,10 @@ static void draw_kept(struct record *r, struct surface *s, struct rect at, int r
         kept += snap->data != NULL;
         size += snap->bytes;
     }
-    const char *lost = st->state != SESSION_FAILED  ? ""
-                       : st->mode == PLAN_WHOLE     ? "   lost: what was not written yet"
-                       : st->rec.snapshots          ? "   lost: what was held since the last one"
-                                                    : "   lost: all that was held";
+    const char *lost = st->state != SESSION_FAILED || st->too_hot ? ""
+                       : st->mode == PLAN_WHOLE ? "   lost: what was not written yet"
+                       : st->rec.snapshots      ? "   lost: what was held since the last one"
+                                                : "   lost: all that was held";
     if (kept)
         v_record_field(s, at, row, "Kept", plain, "%s file%s (%s): Enter opens%s", fmt_count(n, kept),
                        kept == 1 ? "" : "s", fmt_size(bytes, size), lost);
@@ -236,15 +236,21 @@ static void draw_kept(struct record *r, struct surface *s, struct rect at, int r
         v_record_field(s, at, row, "Kept", plain, "nothing%s", lost);
 }
 
+static void draw_ended(struct record *r, struct surface *s, struct rect at, int row)
+{
+    v_record_field(s, at, row, "Ended", r->status.state == SESSION_ENDED ? plain : error, "%s", r->status.sentence);
+}
+
 void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
 {
     const struct session_status *st = &r->status;
-    if (!r->session || !st->has_recorder) {
+    if (!r->session || !st->has_recorder || r->asks_force) {
         bar_draw_rule(s, at.row, at.col, at.cols, "Live", "", r->m->glyphs);
-        v_record_field(s, at, 1, "State", dim,
-                       r->starting ? "looking at the machine…"
-                       : r->start  ? "looking for the functions…; Space gives up"
-                                   : "nothing is recorded; Space starts");
+        v_record_field(s, at, 1, "State", r->asks_force ? warn : dim,
+                       r->asks_force ? "not armed yet: waiting for the answer below"
+                       : r->starting ? "looking at the machine…"
+                       : r->start    ? "looking for the functions…; Space gives up"
+                                     : "nothing is recorded; Space starts");
         return;
     }
     bar_draw_rule(s, at.row, at.col, at.cols, "Live", st->rec.mechanism, r->m->glyphs);
@@ -252,6 +258,11 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
         v_record_draw_calls(r, s,
                             (struct rect){at.row + ROWS, at.col, at.rows - ROWS, at.cols});
     draw_state(r, s, at, 1);
+    if (st->sentence && at.rows <= V_RECORD_LIVE_BRIEF) {
+        draw_kept(r, s, at, 2);
+        draw_ended(r, s, at, 3);
+        return;
+    }
     draw_ack(r, s, at, 2);
     if (st->recorder == PLAN_STEP)
         draw_stepping(r, s, at, 3);
@@ -268,8 +279,7 @@ void v_record_draw_live(struct record *r, struct surface *s, struct rect at)
     else
         v_record_field(s, at, 7, "Control", dim, "%s", st->rec.why);
     if (st->sentence)
-        v_record_field(s, at, 8, "Ended", st->state == SESSION_ENDED ? plain : error, "%s",
-                       st->sentence);
+        draw_ended(r, s, at, 8);
     else
         v_record_field(s, at, 8, st->recorder == PLAN_STEP ? "It says" : "perf says", dim, "%s",
                        st->rec.n_tail ? st->rec.tail[st->rec.n_tail - 1] : "nothing");

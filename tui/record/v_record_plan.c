@@ -217,8 +217,12 @@ void v_record_draw_plan(struct record *r, struct surface *s, struct rect at)
     else if (setup.n_pids)
         snprintf(target, sizeof target, "%ld %s", (long)setup.pids[0], r->m->target.comm);
     bar_draw_rule(s, at.row, at.col, at.cols, "Plan", target, r->m->glyphs);
+    draw_trigger(r, s, at, at.rows <= V_RECORD_PLAN_BRIEF ? 1 : 2, &setup);
+    if (at.rows <= V_RECORD_PLAN_BRIEF) {
+        session_setup_free(&setup);
+        return;
+    }
     draw_mode(s, at, 1, plan.mode);
-    draw_trigger(r, s, at, 2, &setup);
     if (plan.recorder == PLAN_STEP)
         draw_window(s, at, 3, &setup, &plan);
     else

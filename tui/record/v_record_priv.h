@@ -37,6 +37,7 @@ struct record {
     size_t log_up;  /* lines scrolled back from the newest */
     int log_rows;   /* of the last draw */
     struct rect pane[RECORD_PANES]; /* of the last draw; empty when not shown */
+    bool asks_force;         /* the triggers cost too much: arm them all the same? */
     bool quitting;           /* leaves mtui as soon as the recording has ended */
     enum target_leave leave; /* what becomes of a program that mtui started */
     int timer;
@@ -74,6 +75,9 @@ bool v_record_quit(struct record *r);
 
 /* ---- drawing ---- */
 
+/* With fewer rows than these the two panes show what matters most, in these many: the trigger; how it ended. */
+#define V_RECORD_PLAN_BRIEF 2
+#define V_RECORD_LIVE_BRIEF 4
 int v_record_plan_rows(const struct record *r);
 void v_record_draw_plan(struct record *r, struct surface *s, struct rect at);
 int v_record_live_rows(const struct record *r);
