@@ -110,6 +110,30 @@ if user_breaks; then
 else
     skip 'a user without privileges (no hardware breakpoints, or perf_event_paranoid above 2)'
 fi
+# With the capabilities on mtui's file that doctor advises, and none on perf's.
+if cp "$tmp/user/mtui" "$tmp/user/mtui+" && setcap cap_sys_admin,cap_perfmon+ep "$tmp/user/mtui+" 2>/dev/null; then
+    $as_user "$tmp/user/mtui+" run --batch -t handle_request -o "$tmp/user/caps" -- "$tmp/user/batch_target" quick >"$tmp/out" 2>"$tmp/err" </dev/null ||
+        bad "run -t with file capabilities: exit $?"
+    check 'file capabilities: the very first hit, by a probe in the file' grep -qP '\thandle_request\t[0-9a-f]+\t0\t' "$tmp/user/caps/hits.tsv"
+    check 'file capabilities: what the program made is seen' sh -c "'$mtui' export -f functions '$tmp/user/caps' 2>/dev/null | grep -qP '\thandle_request\t'"
+else
+    skip 'capabilities on a file (setcap fails here)'
+fi
+# Root without CAP_SYS_PTRACE may not follow /proc/PID/root: the file is opened by its path.
+setpriv --bounding-set=-sys_ptrace "$mtui" attach -p "$pid" -t handle_request --batch -o "$tmp/noptrace" >"$tmp/out" 2>"$tmp/err" </dev/null ||
+    bad "attach without CAP_SYS_PTRACE: exit $?"
+check 'without CAP_SYS_PTRACE: the hit' grep -qP '\thandle_request\t' "$tmp/noptrace/hits.tsv"
+# Where even that is refused, it is said, instead of calling the program stripped.
+mkdir -m 700 "$tmp/closed" && cp "$tool" "$tmp/closed/"
+mkfifo "$tmp/in.closed"
+"$tmp/closed/batch_target" <"$tmp/in.closed" >"$tmp/out.closed" &
+closed=$!
+targets="$targets $closed"
+exec 6>"$tmp/in.closed"
+wait_for 100 grep -q serving "$tmp/out.closed"
+setpriv --bounding-set=-sys_ptrace,-dac_override,-dac_read_search --reuid=0 sh -c 'chown 65534 "$1" && exec "$2" attach -p "$3" -t handle_request --batch -o "$4"' sh "$tmp/closed" "$mtui" "$closed" "$tmp/none2" >"$tmp/out" 2>"$tmp/err" </dev/null
+check 'a file that may not be opened: exit 1' [ $? -eq 1 ]
+check 'and said' grep -q 'cannot open the file of .*/closed/batch_target: .*Permission denied' "$tmp/err"
 
 # Exports never overwrite what they read, nor another recording.
 data=$(ls "$tmp"/run/snap-*/perf.data) sum=$(cksum <"$data")

@@ -313,6 +313,10 @@ int map_open(const char *proc_root, pid_t pid, const struct map *m, char *path, 
         if (len < (int)sizeof buf)
             fd = attempt_open(&a, m->deleted ? SAME : UNSURE);
     }
+    if (fd < 0) {
+        snprintf(buf, sizeof buf, "%s", m->path);
+        fd = attempt_open(&a, SAME);
+    }
     if (fd < 0)
         return err_set(err, strstr(a.why, strerror(EACCES)) || strstr(a.why, strerror(EPERM))
                                 ? MTUI_E_PERM

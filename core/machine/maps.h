@@ -47,7 +47,8 @@ bool map_has_file(const struct map *m);
 /* Opens, for reading, the file behind a mapping of process pid: first
  * ROOT/PID/map_files/START-END (right even for deleted and replaced files and in other mount
  * namespaces, but needs privileges), then, for a mapping of the main program, ROOT/PID/exe, then
- * ROOT/PID/root/PATH; the last only when it is not evidently another file (same device, other inode).
+ * ROOT/PID/root/PATH when it is not evidently another file (same device, other inode), at last, as all of these
+ * may be refused, PATH as this process sees it when device and inode are those of the mapping.
  * Returns the descriptor (close-on-exec, the caller's) and stores into path (size bytes) the path
  * that opened, which the kernel can open again (uprobe events need one). The sentence of a failure
  * names each open that was tried and its errno. */

@@ -3,12 +3,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
@@ -120,6 +123,27 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* A program with file capabilities (as doctor advises for mtui) is closed to everyone without them, its copies too.
+ * This one gives up now what execve takes from it anyway, all but the ambient set (capabilities(7)), and opens
+ * itself: perf, which may have less, can then attach before the first instruction. */
+static void shed_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    if (getuid() == 0 || geteuid() == 0 || syscall(SYS_capget, &header, sets) != 0 ||
+        !(sets[0].permitted | sets[1].permitted))
+        return;
+    for (unsigned set = 0; set < _LINUX_CAPABILITY_U32S_3; set++) {
+        uint32_t ambient = 0;
+        for (unsigned bit = 0; bit < 32; bit++)
+            if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, set * 32 + bit, 0, 0) == 1)
+                ambient |= UINT32_C(1) << bit;
+        sets[set].permitted = sets[set].effective = ambient;
+    }
+    if (syscall(SYS_capset, &header, sets) == 0)
+        (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+}
+
 static int set_streams(const struct child *c)
 {
     int tty = c->options->tty;
@@ -133,6 +157,7 @@ static void run_child(const struct child *c)
 {
     char go = 0;
     reset_signals();
+    shed_capabilities();
     int failed = set_streams(c) != 0 ? errno : 0;
     /* As the execve will do, but now: pipes and perf events must not live on while it waits. */
     for (int fd = 3; fd <= c->highest; fd++) {

@@ -392,17 +392,22 @@ bool modules_named(const struct modules *m, const char *name)
     return false;
 }
 
-/* A module whose symbols are incomplete may well have the function. */
-static const char *stripped_module(const struct search *s)
+/* A module whose symbols are incomplete may well have the function: its name and why, or nothing. */
+static void explain_incomplete(const struct search *s, char *hint, size_t size)
 {
+    struct err why;
+    *hint = '\0';
     for (size_t i = 0; i < modules_count(s->m); i++) {
         if (!wanted_module(s, i) || modules_at(s->m, i)->is_vdso)
             continue;
-        const struct symtab *t = modules_symtab(s->m, i, NULL);
-        if (!t || symtab_note(t))
-            return modules_at(s->m, i)->name;
+        const struct symtab *t = modules_symtab(s->m, i, &why);
+        if (!t)
+            snprintf(hint, size, " (%.250s)", why.text);
+        else if (symtab_note(t))
+            snprintf(hint, size, " (%.100s is stripped)", modules_at(s->m, i)->name);
+        if (*hint)
+            return;
     }
-    return NULL;
 }
 
 static int explain_ifunc(const struct search *s, struct err *err)
@@ -438,10 +443,8 @@ static int explain_nothing(const struct search *s, struct err *err)
                        "%s is a kernel function: triggers are for the program's own functions; see "
                        "--kernel to record kernel code%s%s",
                        s->spec, n ? "; near: " : "", text);
-    const char *stripped = stripped_module(s);
-    char hint[200] = "";
-    if (stripped)
-        snprintf(hint, sizeof hint, " (%.100s is stripped)", stripped);
+    char hint[300];
+    explain_incomplete(s, hint, sizeof hint);
     return err_set(err, MTUI_E_NOENT, "no function %s%s%.100s%s%s%s", s->spec, s->module ? " in " : "",
                    s->module ? s->module : "", hint, n ? "; near: " : "", text);
 }
