@@ -363,6 +363,17 @@ static bool copy(struct event_view *v)
     const struct event *ev = event_list_chosen(&v->list);
     if (ev && ev->span)
         model_copy(v->m, functions_get(trace_functions(v->trace), ev->span->fn)->name);
+    else
+        model_say(v->m, "no function to copy here");
+    return true;
+}
+
+/* A search leaves its matches alone: the next one is the next row. */
+static bool next_match(struct event_view *v, int delta)
+{
+    if (v->filter)
+        return move(v, delta);
+    model_say(v->m, "no search: / leaves the events that you name, n goes to the next of them");
     return true;
 }
 
@@ -413,6 +424,9 @@ static bool act(struct event_view *v, enum action action, const char *arg)
         if (set_filter(v, arg, &err))
             model_error(v->m, "%s", err.text);
         return true;
+    case ACT_SEARCH_NEXT:
+    case ACT_SEARCH_PREV:
+        return next_match(v, action == ACT_SEARCH_NEXT ? 1 : -1);
     case ACT_THREADS:
     case ACT_OPTIONS:
         v->all_threads = !v->all_threads;

@@ -262,7 +262,6 @@ static void draw(void *view, struct surface *s, struct rect r)
                            v->m->glyphs);
 }
 
-/* The chosen function, and of its calls the one chosen in the pane. */
 /* The selected function, and of its calls the one that is chosen. */
 static struct model_subject subject_of(struct function_view *v, const struct function_stats *f)
 {

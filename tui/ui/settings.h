@@ -36,7 +36,7 @@ enum setting_type {
     X(ESCDELAY, "escdelay", INT, "50", "1 1000", "ms that an Esc waits for the rest of a key")     \
     X(REFRESH, "refresh", DURATION, "1s", "100ms 60s", "how often lists are read again")           \
     X(FOLLOW, "follow", BOOL, "on", "", "lists and events follow")                                 \
-    X(THREADS, "threads", BOOL, "off", "", "threads in the process list")                          \
+    X(THREADS, "threads", BOOL, "off", "", "all threads in the details of a process")             \
     X(KERNEL_THREADS, "kernel-threads", BOOL, "off", "", "kernel threads in the process list")     \
     X(DETAILS, "details", BOOL, "on", "", "details panes")                                         \
     X(DEMANGLE, "demangle", CHOICE, "short", "short full raw", "how C++ and Rust names are shown") \

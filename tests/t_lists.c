@@ -1,0 +1,641 @@
+/* Every key of a list, the mouse, and the orders of all columns, in one table over all lists: Functions, Calls,
+ * Compare, Events, Processes. Driven by keys, read from the screen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/alloc.h"
+#include "core/base/loop.h"
+#include "core/base/vec.h"
+#include "tests/lib_gentrace.h"
+#include "tests/lib_golden.h"
+#include "tests/lib_run.h"
+#include "tui/analysis/v_calls.h"
+#include "tui/analysis/v_compare.h"
+#include "tui/analysis/v_event.h"
+#include "tui/analysis/v_function.h"
+#include "tui/choose/v_process.h"
+#include "tui/term/glyph.h"
+#include "tui/term/theme.h"
+#include "tui/timeline/v_timeline.h"
+#include "tui/ui/model.h"
+#include "tui/ui/settings.h"
+#include "tui/ui/ui.h"
+
+#define ROWS 48
+#define COLS 200
+#define FUNCTIONS 50 /* g00 … g49, each called by each f */
+#define CALLS 60 /* of f */
+#define PROCESSES 50
+
+static char *proc_root; /* of the present test: a made-up /proc */
+
+static void *create_processes(struct model *m)
+{
+    return process_view_new(m, proc_root);
+}
+
+struct rig {
+    struct loop *loop;
+    struct settings *settings;
+    struct model *m;
+    struct keymap *km;
+    struct theme *theme;
+    struct view_ops processes;
+    const struct view_ops *views[6];
+    struct ui *ui;
+    struct surface *s;
+    struct trace *t;
+};
+
+/* ---- What is in the lists ---- */
+
+/* main calls f again and again, f calls every g; lengths differ by call and function. */
+static char *trace_text(void)
+{
+    char *text = NULL;
+    size_t size;
+    unsigned now = 1000;
+    FILE *f = open_memstream(&text, &size);
+    fprintf(f, "thread 100 worker\n+ %u main\n", now);
+    for (unsigned i = 0; i < CALLS; i++) {
+        fprintf(f, "+ %u f\n", now += 5 + i % 7);
+        for (unsigned k = 0; k < FUNCTIONS; k++) {
+            fprintf(f, "+ %u g%02u\n", now += 1, k);
+            fprintf(f, "- %u\n", now += 3 + (k * 7 + i * 13 + k * i) % 97);
+        }
+        fprintf(f, "- %u\n", now += 1 + i);
+    }
+    fprintf(f, "- %u\n", now + 10);
+    fclose(f);
+    return text;
+}
+
+static void put(const char *dir, const char *name, const char *text)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    run_write_file(path, text);
+}
+
+static void put_stat(const char *dir, unsigned id, const char *name, unsigned ticks)
+{
+    char text[400];
+    snprintf(text, sizeof text,
+             "%u (%s) S 1 1 1 0 -1 0 0 0 0 0 %u 0 0 0 20 0 2 0 10000 1000 %u 1 1 1 0 0 0 0 0 "
+             "0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+             id, name, ticks, 100 + ticks % 31);
+    put(dir, "stat", text);
+}
+
+/* Processes 1000 … 1049. */
+static void make_processes(void)
+{
+    proc_root = run_temp_dir();
+    put(proc_root, "uptime", "200.00 1.00\n");
+    for (unsigned i = 0; i < PROCESSES; i++) {
+        char dir[200], name[40];
+        snprintf(dir, sizeof dir, "%s/%u", proc_root, 1000 + i);
+        mkdir(dir, 0700);
+        snprintf(name, sizeof name, "prog%02u", i * 17 % PROCESSES);
+        put_stat(dir, 1000 + i, name, i * 37 % 101);
+        put(dir, "status", "Name:\tx\nUid:\t0\t0\t0\t0\n");
+        put(dir, "cmdline", name);
+    }
+}
+
+static uint64_t no_clock(void *arg)
+{
+    (void)arg;
+    return 5000000000u;
+}
+
+/* Without a loop the work on a trace is done at once; Processes wants one. */
+static void rig_open(struct rig *r, bool processes)
+{
+    *r = (struct rig){.loop = NULL, .settings = settings_new(), .km = keymap_new(), .theme = theme_new(COLOR_256)};
+    make_processes();
+    r->loop = processes ? loop_new_with_clock(no_clock, NULL) : NULL;
+    r->m = model_new(r->loop, r->settings);
+    r->m->theme = r->theme;
+    r->m->glyphs = glyphs_of(GLYPHS_ASCII);
+    r->processes = view_process;
+    r->processes.create = create_processes;
+    const struct view_ops *views[] = {&view_timeline, &view_function, &view_event,
+                                      &view_calls,    &view_compare,  &r->processes};
+    memcpy(r->views, views, sizeof views);
+    char *text = trace_text();
+    r->t = gentrace_parse(text);
+    free(text);
+    r->ui = ui_new(r->m, r->km, r->views, sizeof views / sizeof *views - !processes, NULL, NULL);
+    r->s = surface_new(ROWS, COLS);
+    if (!processes)
+        model_set_trace(r->m, r->t, "snap 1", NULL, NULL);
+    ui_draw(r->ui, r->s);
+}
+
+static void rig_close(struct rig *r)
+{
+    ui_free(r->ui);
+    model_free(r->m);
+    keymap_free(r->km);
+    settings_free(r->settings);
+    theme_free(r->theme);
+    surface_free(r->s);
+    trace_free(r->t);
+    loop_free(r->loop);
+    run_remove_tree(proc_root);
+    free(proc_root);
+}
+
+/* ---- Doing and seeing ---- */
+
+static void press(struct rig *r, const char *keys)
+{
+    char copy[200], *save = NULL;
+    snprintf(copy, sizeof copy, "%s", keys);
+    for (char *k = strtok_r(copy, " ", &save); k; k = strtok_r(NULL, " ", &save)) {
+        struct key key;
+        assert_int_equal(key_parse(k, &key, NULL), 0);
+        ui_key(r->ui, key);
+    }
+    ui_draw(r->ui, r->s);
+}
+
+static void type(struct rig *r, const char *opener, const char *text)
+{
+    press(r, opener);
+    press(r, "^U");
+    for (const char *p = text; *p; p++)
+        ui_key(r->ui, (struct key){(uint32_t)*p, 0});
+    press(r, "Enter");
+}
+
+static void command(struct rig *r, const char *line)
+{
+    struct err err = {0};
+    if (ui_command(r->ui, line, &err) < 0)
+        fail_msg("%s: %s", line, err.text);
+    ui_draw(r->ui, r->s);
+}
+
+/* The row of the titles, or −1. */
+static int header_row(struct rig *r, const char *title)
+{
+    for (int row = 1; row < ROWS; row++) {
+        char *line = golden_row(r->s, row);
+        bool here = strstr(line, title) && !strstr(line, "sort:");
+        free(line);
+        if (here)
+            return row;
+    }
+    return -1;
+}
+
+/* The row of the pointer, or −1. */
+static int pointer_row(struct rig *r, int head)
+{
+    for (int row = head + 1; row < ROWS - 2; row++)
+        if (surface_at(r->s, row, 0)->cp == glyph(r->m->glyphs, GLYPH_POINTER))
+            return row;
+    return -1;
+}
+
+/* ---- The lists ---- */
+
+struct list_case {
+    const char *name, *open; /* commands, ';' between */
+    const char *title;       /* one of the header */
+    size_t rows;             /* 0: many */
+    const char *filter;      /* as typed */
+    const char *kept;        /* in every row then */
+    size_t kept_rows;
+    const char *find;        /* found in more than one row; NULL: / filters here */
+    const char *sorts;       /* titles, ',' between; "" cannot be sorted */
+    const char *file;        /* what x takes before the path */
+    const char *leads_to;    /* Enter: the screen, or NULL */
+};
+
+static const struct list_case cases[] = {
+    {"functions", "functions", "CALLS", FUNCTIONS + 2, "g1", "g1", 10, "g2",
+     "CALLS,TOTAL,SELF,SELF%,MIN,AVG,P50,P99,MAX,FUNCTION", "functions ", "timeline"},
+    {"calls", "functions;filter f;calls", "DURATION", CALLS, ">=3us", "us", 0, "us", "DURATION,START,TID", "",
+     "timeline"},
+    {"compare", "functions;filter f;compare", "SELF DIFF", FUNCTIONS + 1, "g1", "g1", 10, "g2",
+     "SELF DIFF,SELF,MED.SELF,CALL DIFF,CALLS,MED.CALL,TOTAL DIFF,TOTAL,MED.TOTAL,FUNCTION", "", "timeline"},
+    {"events", "events", "DELTA", 0, "kind=call g07", "g07", CALLS, NULL, "", "spans ", "timeline"},
+    {"processes", "processes", "COMMAND", PROCESSES, "prog1", "prog1", 10, "prog2", "PID,CPU%,RSS,COMMAND", "", NULL},
+};
+
+struct screen {
+    struct rig *r;
+    const struct list_case *c;
+    int head;               /* row of the titles */
+    VEC(char *) seq;        /* the rows from the first to the last, as selected */
+};
+
+static char *selected(struct screen *sc)
+{
+    int row = pointer_row(sc->r, sc->head);
+    assert_true(row > 0);
+    return golden_row(sc->r->s, row);
+}
+
+static void forget(struct screen *sc)
+{
+    for (size_t i = 0; i < sc->seq.len; i++)
+        free(sc->seq.data[i]);
+    sc->seq.len = 0;
+}
+
+/* Walks from the first row down: at the last one nothing moves any more. */
+static void read_all(struct screen *sc, size_t most)
+{
+    forget(sc);
+    press(sc->r, "Home");
+    for (size_t i = 0; i < most; i++) {
+        char *now = selected(sc);
+        if (sc->seq.len && strcmp(now, sc->seq.data[sc->seq.len - 1]) == 0) {
+            free(now);
+            break;
+        }
+        vec_push(&sc->seq, now);
+        press(sc->r, "Down");
+    }
+}
+
+static void assert_at(struct screen *sc, size_t i, const char *after)
+{
+    char *now = selected(sc);
+    if (i >= sc->seq.len || strcmp(now, sc->seq.data[i]) != 0)
+        fail_msg("%s, %s: at '%s', not at row %zu '%s'", sc->c->name, after, now, i,
+                 i < sc->seq.len ? sc->seq.data[i] : "(none)");
+    free(now);
+}
+
+static size_t where(struct screen *sc)
+{
+    char *now = selected(sc);
+    size_t i = 0;
+    while (i < sc->seq.len && strcmp(sc->seq.data[i], now) != 0)
+        i++;
+    free(now);
+    assert_true(i < sc->seq.len);
+    return i;
+}
+
+/* ---- What every list does ---- */
+
+static void moves(struct screen *sc)
+{
+    struct rig *r = sc->r;
+    read_all(sc, 400);
+    if (sc->c->rows)
+        assert_int_equal(sc->seq.len, sc->c->rows);
+    const size_t last = sc->seq.len - 1;
+    assert_true(last > 40);
+    press(r, "Home");
+    assert_at(sc, 0, "Home");
+    press(r, "Up");
+    assert_at(sc, 0, "Up at the first");
+    press(r, "j");
+    assert_at(sc, 1, "j");
+    press(r, "Down");
+    assert_at(sc, 2, "Down");
+    press(r, "k");
+    assert_at(sc, 1, "k");
+    press(r, "g");
+    assert_at(sc, 0, "g");
+    press(r, "PgDn");
+    const size_t page = where(sc);
+    assert_in_range(page, 8, ROWS);
+    press(r, "PgDn");
+    assert_at(sc, 2 * page < last ? 2 * page : last, "PgDn PgDn");
+    press(r, "PgUp PgUp");
+    assert_at(sc, 0, "PgUp PgUp");
+    press(r, "^D");
+    assert_in_range(where(sc), page / 2, page / 2 + 1);
+    press(r, "^U");
+    assert_at(sc, 0, "^U");
+    if (sc->c->rows) { /* the last of very many is not read here */
+        press(r, "End");
+        assert_at(sc, last, "End");
+        press(r, "Down");
+        assert_at(sc, last, "Down at the last");
+        press(r, "G");
+        assert_at(sc, last, "G");
+        press(r, "PgUp");
+        assert_at(sc, last - page, "PgUp from the last");
+    }
+    press(r, "Home Right Right Left Left");
+    assert_at(sc, 0, "there and back sideways");
+}
+
+static void mouse(struct screen *sc)
+{
+    struct rig *r = sc->r;
+    press(r, "Home");
+    struct mouse m = {.kind = MOUSE_WHEEL_DOWN, .row = sc->head + 3, .col = 20};
+    ui_mouse(r->ui, &m);
+    ui_draw(r->ui, r->s);
+    assert_at(sc, 3, "wheel down");
+    m.kind = MOUSE_WHEEL_UP;
+    ui_mouse(r->ui, &m);
+    ui_draw(r->ui, r->s);
+    assert_at(sc, 0, "wheel up");
+    m = (struct mouse){.kind = MOUSE_DOWN, .button = 1, .row = sc->head + 1 + 5, .col = 20};
+    ui_mouse(r->ui, &m);
+    ui_draw(r->ui, r->s);
+    assert_at(sc, 5, "a click on the sixth");
+    m.row = ROWS - 3; /* below the list, or its last row: never outside of it */
+    ui_mouse(r->ui, &m);
+    ui_draw(r->ui, r->s);
+    where(sc);
+    press(r, "Home");
+    if (sc->c->leads_to) {
+        m = (struct mouse){.kind = MOUSE_DOUBLE, .button = 1, .row = sc->head + 1 + 2, .col = 20};
+        ui_mouse(r->ui, &m);
+        ui_draw(r->ui, r->s);
+        assert_string_equal(ui_screen(r->ui), sc->c->leads_to);
+        press(r, "q");
+        assert_string_equal(ui_screen(r->ui), sc->c->name);
+        assert_at(sc, 2, "a double click and back");
+        press(r, "Enter");
+        assert_string_equal(ui_screen(r->ui), sc->c->leads_to);
+        press(r, "q");
+        assert_at(sc, 2, "Enter and back");
+    }
+    press(r, "Home");
+}
+
+static void filters(struct screen *sc)
+{
+    struct rig *r = sc->r;
+    type(r, "\\", sc->c->filter);
+    struct screen part = {r, sc->c, sc->head, {0}};
+    read_all(&part, 400);
+    assert_true(part.seq.len > 0);
+    if (sc->c->kept_rows)
+        assert_int_equal(part.seq.len, sc->c->kept_rows);
+    else
+        assert_true(part.seq.len < sc->seq.len);
+    for (size_t i = 0; i < part.seq.len; i++)
+        if (!strstr(part.seq.data[i], sc->c->kept))
+            fail_msg("%s: no '%s' in '%s'", sc->c->name, sc->c->kept, part.seq.data[i]);
+    forget(&part);
+    vec_free(&part.seq);
+    press(r, "Esc"); /* all again */
+    press(r, "Home");
+    assert_at(sc, 0, "Esc");
+    press(r, "Esc");
+    assert_at(sc, 0, "Esc again");
+}
+
+static void searches(struct screen *sc)
+{
+    struct rig *r = sc->r;
+    size_t first = SIZE_MAX, second = SIZE_MAX, n = 0;
+    if (!sc->c->find) { /* what is searched is what is left */
+        type(r, "/", sc->c->filter);
+        struct screen part = {r, sc->c, sc->head, {0}};
+        read_all(&part, 400);
+        press(r, "Home n n N");
+        assert_at(&part, 1, "n n N");
+        forget(&part);
+        vec_free(&part.seq);
+        press(r, "Esc Home n");
+        assert_at(sc, 0, "n without a search");
+        assert_string_equal(r->m->say, "no search: / leaves the events that you name, n goes to the next of them");
+        return;
+    }
+    for (size_t i = 0; i < sc->seq.len; i++)
+        if (strstr(sc->seq.data[i], sc->c->find)) {
+            second = n == 1 ? i : second;
+            first = n == 0 ? i : first;
+            n++;
+        }
+    assert_true(n > 1);
+    type(r, "/", sc->c->find);
+    assert_at(sc, first, "/");
+    press(r, "n");
+    assert_at(sc, second, "n");
+    press(r, "N");
+    assert_at(sc, first, "N");
+    type(r, "/", "no such text");
+    assert_at(sc, first, "/ without a match");
+    press(r, "Esc Home");
+}
+
+/* ---- Orders ---- */
+
+/* "1,204" "-2.50 us" "+3" "12.3" "97K": what it says; text: NAN. */
+static double value_of(const char *cell)
+{
+    static const struct {
+        const char *unit;
+        double factor;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}};
+    char digits[64] = "", *end;
+    size_t n = 0;
+    for (; *cell && (isdigit((unsigned char)*cell) || strchr("+-.,", *cell)) && n + 1 < sizeof digits; cell++)
+        if (*cell != ',')
+            digits[n++] = *cell;
+    double v = strtod(digits, &end);
+    if (n == 0 || *end)
+        return NAN;
+    while (*cell == ' ')
+        cell++;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(cell, units[i].unit) == 0)
+            return v * units[i].factor;
+    return *cell ? NAN : v;
+}
+
+static bool ends_title(char c)
+{
+    return c == ' ' || c == '\0' || c == (char)glyph(glyphs_of(GLYPHS_ASCII), GLYPH_SORT_DOWN) ||
+           c == (char)glyph(glyphs_of(GLYPHS_ASCII), GLYPH_SORT_UP);
+}
+
+/* Where a title stands, as a whole: SELF is neither SELF% nor MED.SELF nor SELF DIFF. */
+static const char *find_title(const char *header, const char *title)
+{
+    size_t len = strlen(title);
+    for (const char *at = header; (at = strstr(at, title)); at++)
+        if ((at == header || ends_title(at[-1])) && ends_title(at[len]) && strncmp(at + len, " DIFF", 5) != 0)
+            return at;
+    return NULL;
+}
+
+/* The cell below a title: between the titles beside it; those of numbers end where theirs does. */
+static void cell_of(const char *header, const char *row, const char *title, char *out, size_t size)
+{
+    const char *at = find_title(header, title);
+    assert_non_null(at);
+    bool text = strcmp(title, "FUNCTION") == 0 || strcmp(title, "COMMAND") == 0;
+    size_t start = (size_t)(at - header), end = text ? strlen(row) : start + strlen(title);
+    while (!text && start > 0 && ends_title(header[start - 1]))
+        start--;
+    end = end < strlen(row) ? end : strlen(row);
+    start = start < end ? start : end;
+    while (start < end && (row[start] == ' ' || row[start] == '>'))
+        start++;
+    while (end > start && row[end - 1] == ' ')
+        end--;
+    snprintf(out, size, "%.*s", (int)(end - start), row + start);
+}
+
+static int order_of(const char *title, const char *a, const char *b)
+{
+    double x = value_of(a), y = value_of(b);
+    if (strstr(title, "DIFF")) { /* what differs most, whichever way */
+        x = fabs(x);
+        y = fabs(y);
+    }
+    if (isnan(x) || isnan(y))
+        return strcasecmp(a, b);
+    return (x > y) - (x < y);
+}
+
+/* 1: ascending, −1: descending, 0: all are equal; anything else fails. */
+static int direction(struct screen *sc, const char *header, const char *title)
+{
+    int way = 0;
+    char before[512] = "", cell[512];
+    for (size_t i = 0; i < sc->seq.len; i++) {
+        cell_of(header, sc->seq.data[i], title, cell, sizeof cell);
+        int order = i ? order_of(title, cell, before) : 0;
+        if (order && way && (order > 0) != (way > 0))
+            fail_msg("%s by %s: '%s' behind '%s'", sc->c->name, title, cell, before);
+        way = order ? (order > 0 ? 1 : -1) : way;
+        strcpy(before, cell);
+    }
+    return way;
+}
+
+static bool has_arrow(const char *header, const char *title)
+{
+    const char *at = find_title(header, title), *behind = at ? at + strlen(title) : NULL;
+    return at && ((at > header && at[-1] != ' ' && ends_title(at[-1])) || (*behind && *behind != ' '));
+}
+
+static void sorts(struct screen *sc)
+{
+    struct rig *r = sc->r;
+    char titles[200], *save = NULL;
+    snprintf(titles, sizeof titles, "%s", sc->c->sorts);
+    for (char *title = strtok_r(titles, ",", &save); title; title = strtok_r(NULL, ",", &save)) {
+        char *header = golden_row(r->s, sc->head);
+        for (int i = 0; i < 24 && !has_arrow(header, title); i++) {
+            press(r, i < 12 ? ">" : "<");
+            free(header);
+            header = golden_row(r->s, sc->head);
+        }
+        if (!has_arrow(header, title))
+            fail_msg("%s: > does not come to %s: %s", sc->c->name, title, header);
+        read_all(sc, 400);
+        int way = direction(sc, header, title);
+        press(r, "I");
+        free(header);
+        header = golden_row(r->s, sc->head);
+        read_all(sc, 400);
+        int other = direction(sc, header, title);
+        if (way + other != 0)
+            fail_msg("%s by %s: I leaves the order %d", sc->c->name, title, way);
+        /* A click on the title is one more inversion. */
+        struct mouse m = {.kind = MOUSE_DOWN, .button = 1, .row = sc->head, .col = 0};
+        m.col = (int)(find_title(header, title) - header);
+        ui_mouse(r->ui, &m);
+        ui_draw(r->ui, r->s);
+        read_all(sc, 400);
+        assert_int_equal(direction(sc, header, title), way);
+        free(header);
+    }
+}
+
+/* ---- Out of it ---- */
+
+static void copies(struct screen *sc)
+{
+    struct rig *r = sc->r;
+    press(r, "Home Down y"); /* nobody has a clipboard here: what would be in it is said */
+    char *row = selected(sc), *say = strstr(r->m->say, "no clipboard for: ");
+    assert_non_null(say);
+    say += strlen("no clipboard for: ");
+    if (strcmp(sc->c->name, "calls") == 0)
+        assert_string_equal(say, "f");
+    else if (!strstr(row, say))
+        fail_msg("%s: '%s' copied from '%s'", sc->c->name, say, row);
+    free(row);
+}
+
+static void exports(struct screen *sc)
+{
+    char path[300], line[400];
+    snprintf(path, sizeof path, "%s/out-%s", proc_root, sc->c->name);
+    snprintf(line, sizeof line, "%s%s", sc->c->file, path);
+    type(sc->r, "x", line);
+    char *text = run_read_file(path, NULL);
+    if (!text)
+        fail_msg("%s: x wrote nothing: %s", sc->c->name, sc->r->m->say);
+    size_t lines = 0;
+    for (const char *p = text; *p; p++)
+        lines += *p == '\n';
+    if (sc->c->rows)
+        assert_int_equal(lines, sc->c->rows + 1);
+    else
+        assert_int_equal(lines, 1 + 1 + CALLS * (1 + FUNCTIONS)); /* titles, main, each f and its g's */
+    free(text);
+    type(sc->r, "x", line); /* never over a file that is there */
+    assert_int_equal(sc->r->m->say_severity, SAY_ERROR);
+}
+
+static void every_list(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rig r;
+        struct screen sc = {&r, &cases[i], 0, {0}};
+        char commands[100], *save = NULL;
+        rig_open(&r, !cases[i].leads_to);
+        snprintf(commands, sizeof commands, "%s", cases[i].open);
+        for (char *c = strtok_r(commands, ";", &save); c; c = strtok_r(NULL, ";", &save)) {
+            command(&r, c);
+            if (strncmp(c, "filter", 6) == 0)
+                press(&r, "Home");
+        }
+        sc.head = header_row(&r, cases[i].title);
+        assert_true(sc.head > 0);
+        print_message("%s\n", cases[i].name);
+        moves(&sc);
+        mouse(&sc);
+        filters(&sc);
+        searches(&sc);
+        copies(&sc);
+        exports(&sc);
+        sorts(&sc);
+        forget(&sc);
+        vec_free(&sc.seq);
+        rig_close(&r);
+    }
+}
+
+int main(void)
+{
+    setlocale(LC_ALL, "C.UTF-8");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_list),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
