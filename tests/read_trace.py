@@ -79,6 +79,7 @@ class Threads:
 
     def __init__(self):
         self.open, self.begun, self.last, self.calls, self.spans = {}, {}, None, {}, 0
+        self.slices, self.named = [], set() # named: (pid, tid)
 
     def span(self, thread, start, end, name, module):
         assert start <= end, 'a span ends before it starts'
@@ -89,6 +90,7 @@ class Threads:
             stack.pop()
         assert not stack or end <= stack[-1], '%s at %d reaches out of its caller' % (name, start)
         stack.append(end)
+        self.slices.append((start, end - start, thread, True))
         self.count(name, module)
 
     def begin(self, thread, time, name, module):
@@ -105,6 +107,26 @@ class Threads:
 
     def finish(self):
         assert not any(self.begun.values()), 'a begin without its end'
+        for thread in {slice[2] for slice in self.slices if slice[3]}:
+            assert thread in self.named, 'thread %s has calls and no name' % (thread,)
+        self.import_slices()
+
+    def instant(self, thread, time):
+        self.slices.append((time, 0, thread, False))
+
+    def import_slices(self):
+        """As Perfetto's trace processor does (SliceTracker::MaybeCloseStack): by time, those of one time as they stand
+        in the file; what has ended is closed; a slice that begins in an open one and ends behind it is dropped."""
+        tracks = {}
+        for start, length, thread, _ in sorted(self.slices, key=lambda slice: slice[0]):
+            stack = tracks.setdefault(thread, [])
+            for open_start, open_length in reversed(stack[:]):
+                end = open_start + open_length
+                if end < start or (end == start and (open_length or length)):
+                    stack.pop()
+                else:
+                    assert not start < end < start + length, 'Perfetto drops the slice at %d' % start
+            stack.append((start, length))
 
 
 def nanoseconds(micros):
@@ -126,8 +148,12 @@ def read_json(data, threads):
             threads.end(thread, nanoseconds(e['ts']), e.get('name', ''))
         elif e['ph'] == 'i':
             assert e['s'] in ('t', 'p', 'g') and nanoseconds(e['ts']) >= 0
+            if e['s'] == 't':
+                threads.instant(thread, nanoseconds(e['ts']))
         else:
             assert e['ph'] == 'M' and e['name'] in ('process_name', 'thread_name') and 'name' in e['args']
+            if e['name'] == 'thread_name':
+                threads.named.add(thread)
 
 
 class Fxt:
@@ -161,13 +187,17 @@ class Fxt:
             self.strings[h >> 16 & 0x7fff] = raw[:length].decode('utf-8')
         elif kind == 3:
             assert len(w) == 3 and h >> 16 & 0xff
+            assert w[1] < 2 ** 32 and w[2] < 2 ** 32, 'Perfetto keeps 32 bits of an id'
             self.threads[h >> 16 & 0xff] = w[1], w[2]
         elif kind == 4:
             self.event(h, w)
         else:
             assert kind == 7 and h >> 16 & 0xff in (1, 2), 'a record of type %d' % kind
             self.string(h >> 24 & 0xffff)
-            self.arguments(w, 2, h >> 40 & 15)
+            assert self.arguments(w, 2, h >> 40 & 15) == len(w)
+            if h >> 16 & 0xff == 2: # a thread: its process is the argument of that name, a koid
+                assert h >> 40 & 15 == 1 and w[2] & 15 == 8 and self.string(w[2] >> 16 & 0xffff) == 'process'
+                self.known.named.add((w[3], w[1]))
 
     def arguments(self, w, at, n):
         for _ in range(n):
@@ -184,6 +214,7 @@ class Fxt:
         kind, thread = h >> 16 & 15, self.threads[h >> 24 & 0xff]
         module, name = self.string(h >> 32 & 0xffff), self.string(h >> 48)
         end = self.arguments(w, 2, h >> 20 & 15)
+        assert name and module and w[1] < 2 ** 63, 'no name, no category, or no time for Perfetto'
         assert end + (kind == 4) == len(w), 'an event of another size than it says'
         if kind == 4:
             self.known.span(thread, w[1], w[-1], name, module)
@@ -193,6 +224,7 @@ class Fxt:
             self.known.end(thread, w[1], name)
         else:
             assert kind == 0, 'an event of type %d' % kind
+            self.known.instant(thread, w[1])
 
 
 def read_functions(path):

@@ -6,9 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <ctype.h>
 #include <locale.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +16,7 @@
 #include "core/base/alloc.h"
 #include "core/base/loop.h"
 #include "core/base/vec.h"
+#include "tests/lib_column.h"
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
 #include "tests/lib_run.h"
@@ -439,95 +438,20 @@ static void searches(struct screen *sc)
 
 /* ---- Orders ---- */
 
-/* "1,204" "-2.50 us" "+3" "12.3" "97K": what it says; text: NAN. */
-static double value_of(const char *cell)
-{
-    static const struct {
-        const char *unit;
-        double factor;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}};
-    char digits[64] = "", *end;
-    size_t n = 0;
-    for (; *cell && (isdigit((unsigned char)*cell) || strchr("+-.,", *cell)) && n + 1 < sizeof digits; cell++)
-        if (*cell != ',')
-            digits[n++] = *cell;
-    double v = strtod(digits, &end);
-    if (n == 0 || *end)
-        return NAN;
-    while (*cell == ' ')
-        cell++;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strcmp(cell, units[i].unit) == 0)
-            return v * units[i].factor;
-    return *cell ? NAN : v;
-}
-
-static bool ends_title(char c)
-{
-    return c == ' ' || c == '\0' || c == (char)glyph(glyphs_of(GLYPHS_ASCII), GLYPH_SORT_DOWN) ||
-           c == (char)glyph(glyphs_of(GLYPHS_ASCII), GLYPH_SORT_UP);
-}
-
-/* Where a title stands, as a whole: SELF is neither SELF% nor MED.SELF nor SELF DIFF. */
-static const char *find_title(const char *header, const char *title)
-{
-    size_t len = strlen(title);
-    for (const char *at = header; (at = strstr(at, title)); at++)
-        if ((at == header || ends_title(at[-1])) && ends_title(at[len]) && strncmp(at + len, " DIFF", 5) != 0)
-            return at;
-    return NULL;
-}
-
-/* The cell below a title: between the titles beside it; those of numbers end where theirs does. */
-static void cell_of(const char *header, const char *row, const char *title, char *out, size_t size)
-{
-    const char *at = find_title(header, title);
-    assert_non_null(at);
-    bool text = strcmp(title, "FUNCTION") == 0 || strcmp(title, "COMMAND") == 0;
-    size_t start = (size_t)(at - header), end = text ? strlen(row) : start + strlen(title);
-    while (!text && start > 0 && ends_title(header[start - 1]))
-        start--;
-    end = end < strlen(row) ? end : strlen(row);
-    start = start < end ? start : end;
-    while (start < end && (row[start] == ' ' || row[start] == '>'))
-        start++;
-    while (end > start && row[end - 1] == ' ')
-        end--;
-    snprintf(out, size, "%.*s", (int)(end - start), row + start);
-}
-
-static int order_of(const char *title, const char *a, const char *b)
-{
-    double x = value_of(a), y = value_of(b);
-    if (strstr(title, "DIFF")) { /* what differs most, whichever way */
-        x = fabs(x);
-        y = fabs(y);
-    }
-    if (isnan(x) || isnan(y))
-        return strcasecmp(a, b);
-    return (x > y) - (x < y);
-}
-
 /* 1: ascending, −1: descending, 0: all are equal; anything else fails. */
 static int direction(struct screen *sc, const char *header, const char *title)
 {
     int way = 0;
     char before[512] = "", cell[512];
     for (size_t i = 0; i < sc->seq.len; i++) {
-        cell_of(header, sc->seq.data[i], title, cell, sizeof cell);
-        int order = i ? order_of(title, cell, before) : 0;
+        column_cell(header, sc->seq.data[i], title, cell, sizeof cell);
+        int order = i ? column_order(title, cell, before) : 0;
         if (order && way && (order > 0) != (way > 0))
             fail_msg("%s by %s: '%s' behind '%s'", sc->c->name, title, cell, before);
         way = order ? (order > 0 ? 1 : -1) : way;
         strcpy(before, cell);
     }
     return way;
-}
-
-static bool has_arrow(const char *header, const char *title)
-{
-    const char *at = find_title(header, title), *behind = at ? at + strlen(title) : NULL;
-    return at && ((at > header && at[-1] != ' ' && ends_title(at[-1])) || (*behind && *behind != ' '));
 }
 
 static void sorts(struct screen *sc)
@@ -537,12 +461,12 @@ static void sorts(struct screen *sc)
     snprintf(titles, sizeof titles, "%s", sc->c->sorts);
     for (char *title = strtok_r(titles, ",", &save); title; title = strtok_r(NULL, ",", &save)) {
         char *header = golden_row(r->s, sc->head);
-        for (int i = 0; i < 24 && !has_arrow(header, title); i++) {
+        for (int i = 0; i < 24 && !column_is_sorted(header, title); i++) {
             press(r, i < 12 ? ">" : "<");
             free(header);
             header = golden_row(r->s, sc->head);
         }
-        if (!has_arrow(header, title))
+        if (!column_is_sorted(header, title))
             fail_msg("%s: > does not come to %s: %s", sc->c->name, title, header);
         read_all(sc, 400);
         int way = direction(sc, header, title);
@@ -555,7 +479,7 @@ static void sorts(struct screen *sc)
             fail_msg("%s by %s: I leaves the order %d", sc->c->name, title, way);
         /* A click on the title is one more inversion. */
         struct mouse m = {.kind = MOUSE_DOWN, .button = 1, .row = sc->head, .col = 0};
-        m.col = (int)(find_title(header, title) - header);
+        m.col = (int)(column_title(header, title) - header);
         ui_mouse(r->ui, &m);
         ui_draw(r->ui, r->s);
         read_all(sc, 400);
