@@ -91,6 +91,22 @@ for signal in INT TERM; do
     done
 done
 
+# 6. The program replaces itself by one without the function: nothing is left to wait for.
+mkfifo "$tmp/in.shell"
+bash -c 'read -r _; exec sleep 600' <"$tmp/in.shell" &
+shell=$!
+targets="$targets $shell"
+exec 6>"$tmp/in.shell"
+begin "$mtui" attach -p "$shell" -t execute_command --batch -o "$tmp/replaced"
+wait_for 100 grep -q recording "$tmp/err" || bad 'a shell is not armed'
+echo >&6
+end_of_job 100
+check 'replaced: exit 1' [ $? -eq 1 ]
+check 'replaced: why' grep -q 'execute_command is disarmed: the program was replaced (exec)' "$tmp/err"
+check 'replaced: the end' grep -q 'no trigger is left that could fire: the recording ends' "$tmp/err"
+check 'replaced: the target runs on' grep -q '^sleep$' "/proc/$shell/comm"
+exec 6>&-
+
 no_stepper_of() { [ -z "$(pgrep -f "step-recorder --pid $1 ")" ]; }
 
 # 5. The same while a call is stepped, which a kill of the recorder would kill the program with.

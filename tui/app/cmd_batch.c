@@ -153,6 +153,21 @@ static void stop_without_output(struct batch *b)
     session_stop(b->session, NULL);
 }
 
+/* Nobody is there who could wait for a program that has none of the functions any more. */
+static void stop_without_triggers(struct batch *b, const struct session_status *status)
+{
+    const struct trigger_set *t = session_triggers(b->session);
+    size_t n = t && status->state == SESSION_ARMED && status->mode == PLAN_TRIGGER ? trigger_set_count(t) : 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (trigger_set_status(t, i) != TRIGGER_DISARMED)
+            return;
+    if (n == 0 || b->asked || b->done)
+        return;
+    fputs("mtui: no trigger is left that could fire: the recording ends\n", stderr);
+    b->asked = true;
+    session_stop(b->session, NULL);
+}
+
 /* A signal as of any other program in a pipe says enough. */
 static int fail_output(const struct batch *b, const char *path)
 {
@@ -211,6 +226,7 @@ int cmd_batch(struct cmd_machine *m, const struct session_setup *setup, bool jso
         session_get_status(b.session, &status);
         say_armed(&b, &status);
         say_new_lines(&b);
+        stop_without_triggers(&b, &status);
     }
     rc = finish(&b, dir);
     session_free(b.session, TARGET_LEAVE);
