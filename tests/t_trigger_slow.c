@@ -64,7 +64,8 @@ static void short_of_the_limit_it_is_its_return(void **state)
     (void)state;
     struct victim v = victim_start("victim");
     struct seen s;
-    arm(&s, &v, "sleeper");
+    /* A loaded machine makes one millisecond many. */
+    seen_arm(&s, &v, "sleeper", &(struct trigger_conditions){.slower_than_ns = 250 * MS});
     trigger_set_lookback(s.set, 0); /* not known: the plain bound of ten seconds */
     victim_do(&v, s.loop, "sleep 1 1000");
     victim_do(&v, s.loop, "sleep 1 300000");
@@ -75,7 +76,7 @@ static void short_of_the_limit_it_is_its_return(void **state)
     assert_true(s.first.duration_ns >= 300 * MS && s.first.duration_ns < 5000u * MS);
     const struct call_histogram *h = trigger_set_durations(s.set, 0);
     assert_int_equal(h->count, 3);
-    assert_true(h->max_ns >= 300 * MS && h->min_ns >= MS && h->min_ns < 20 * MS);
+    assert_true(h->max_ns >= 300 * MS && h->min_ns >= MS && h->min_ns < 250 * MS);
     assert_int_equal(call_histogram_bucket(h->max_ns), call_histogram_quantile(h, 1000));
     seen_close(&s);
     victim_kill(&v);
@@ -156,7 +157,7 @@ static void left_by_exec(void **state)
     victim_kill(&v);
 }
 
-/* A snapshot is outstanding when it becomes due: it waits for it. */
+/* A snapshot is outstanding when it becomes due: it waits for it. When exactly the call has begun is not known. */
 static void busy_is_waited_for(void **state)
 {
     (void)state;
@@ -172,7 +173,7 @@ static void busy_is_waited_for(void **state)
     trigger_set_snapshot_done(s.set);
     assert_true(loop_until(s.loop, &s.fired, 1));
     assert_true(s.first.still_running);
-    assert_true(s.first.duration_ns >= 400 * MS);
+    assert_true(s.first.duration_ns >= 150 * MS);
     victim_wait(&v, s.loop);
     seen_close(&s);
     victim_kill(&v);
