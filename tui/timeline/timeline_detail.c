@@ -192,18 +192,21 @@ static void put_notes(struct pane *p, const char *const *notes, size_t n)
 static void draw_notes(struct pane *p, const struct span *s)
 {
     struct timeline *tl = p->tl;
-    char text[512] = "", d[FMT_MAX], n[FMT_MAX], w[FMT_MAX], off[FMT_MAX + 32] = "", name[160];
+    char text[512] = "", d[FMT_MAX], n[FMT_MAX], w[FMT_MAX], name[160];
+    char calls[FMT_MAX + 32], off[FMT_MAX + 32] = "", share[32], most[200 + FMT_MAX];
     struct tl_aggregate a;
     if (tl_aggregate(tl, &a)) {
         struct flame_row row = flame_source_row(tl->src, tl->sel.thread, tl->sel.depth);
         const struct span *longest = &row.spans[a.longest];
         unsigned busy = tl_permille(a.busy_ns, a.to_ns - a.from_ns);
-        name_write(name, sizeof name, function_of(tl, longest)->name, NAME_NO_ARGUMENTS);
+        name_fit(name, sizeof name, function_of(tl, longest)->name, (size_t)(p->r.cols > 84 ? p->r.cols - 64 : 20));
+        snprintf(calls, sizeof calls, "in this column: %s call%s", fmt_count(n, a.calls), a.calls == 1 ? "" : "s");
         if (a.waits)
-            snprintf(off, sizeof off, ", %s time%s off the CPU", fmt_count(w, a.waits), a.waits == 1 ? "" : "s");
-        snprintf(text, sizeof text, "in this column: %s call%s%s, %u.%u %% busy, longest %s %s; Enter zooms there",
-                 fmt_count(n, a.calls), a.calls == 1 ? "" : "s", off, busy / 10, busy % 10, name,
-                 tl_duration(tl, d, longest->end_ns - longest->start_ns));
+            snprintf(off, sizeof off, "%s time%s off the CPU", fmt_count(w, a.waits), a.waits == 1 ? "" : "s");
+        snprintf(share, sizeof share, "%u.%u %% busy", busy / 10, busy % 10);
+        snprintf(most, sizeof most, "longest %s %s", name, tl_duration(tl, d, longest->end_ns - longest->start_ns));
+        const struct line_fact facts[] = {{calls, 0}, {off, 2}, {share, 1}, {most, 3}, {"Enter zooms there", 4}};
+        line_join(text, sizeof text, p->r.cols - 1, ", ", facts, sizeof facts / sizeof *facts);
         put_line(p, text, ROLE_WARN);
         return;
     }
