@@ -218,6 +218,41 @@ static int forget(void **state)
     return 0;
 }
 
+/* Nothing tells what two snapshots without times have in common: that is said, and the second one comes behind the
+ * first. */
+static void without_times(void **state)
+{
+    const struct step_rec *r = *state;
+    static const struct layout twice = {"the same", {{0, 100}, {0, 100}}, 0, false};
+    struct step_encoding e = {.name = "timeless", .packets = {.ret_compression = true, .psb_period = 256}, .repeat = 60};
+    struct open_options one = {.threads = 2, .stdin_fd = -1}, all = one;
+    char session[400];
+    size_t len;
+    free(step_rec_packets(r, &e, &len));
+    snprintf(session, sizeof session, "%s/session-timeless", r->dir);
+    make_session(r, &e, &twice, session, len);
+    all.snapshot = OPEN_ALL;
+    struct recording *last = open_or_fail(session, &one), *both = open_or_fail(session, &all);
+    assert_false(open_has_note(last, "what two snapshots have in common"));
+    assert_true(open_has_note(both, "what two snapshots have in common is not found"));
+    assert_false(open_has_note(both, "went backwards"));
+    calls x = {0}, y = {0};
+    calls_of(last->trace, &x);
+    calls_of(both->trace, &y);
+    assert_true(x.len > 100);
+    assert_int_equal(y.len, 2 * x.len);
+    uint64_t shift = trace_info(last->trace)->last_ns;
+    assert_int_equal(trace_info(both->trace)->last_ns, 2 * shift);
+    for (size_t i = 0; i < x.len; i++) /* each of them once more, as long */
+        assert_int_equal(y.data[x.len + i].end_ns - y.data[x.len + i].start_ns,
+                         y.data[i].end_ns - y.data[i].start_ns);
+    vec_free(&x);
+    vec_free(&y);
+    recording_free(last);
+    recording_free(both);
+    assert_true(program_shell(r->dir, "rm -r %s", session));
+}
+
 /* Two CPUs, between which two threads move. */
 static void the_snapshots_of_cpus(void **state)
 {
@@ -232,6 +267,7 @@ int main(void)
         print_message("[  SKIPPED ] t_pt_snapshots: uprobes need root or CAP_PERFMON\n");
         return 0;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_threads_snapshots), cmocka_unit_test(the_snapshots_of_cpus)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_threads_snapshots), cmocka_unit_test(the_snapshots_of_cpus),
+                                       cmocka_unit_test(without_times)};
     return cmocka_run_group_tests(tests, record, forget);
 }

@@ -20,6 +20,7 @@
 #include "core/record/step_message.h"
 #include "core/step/step_sites.h"
 #include "core/step/step_anchors.h"
+#include "core/session/snapshot_dir.h"
 #include "core/step/step_orphan.h"
 #include "lib_run.h"
 
@@ -180,6 +181,46 @@ static void orphans_are_kept(void **state)
     free(dir);
 }
 
+/* mtui is killed between a hit and its snapshot: the hit is a row of hits.tsv all the same. */
+static void an_orphans_hit_is_kept(void **state)
+{
+    (void)state;
+    for (int with_data = 0; with_data < 2; with_data++) {
+        char *parent = run_temp_dir(), *dir = xasprintf("%s/d", parent), *output = xasprintf("%s/perf.data", dir);
+        struct snapshot_dir *d = NULL;
+        struct snapshot_hit *hits = NULL;
+        struct snapshot_hit busy = {.time_ns = 1500, .tid = 78, .trigger = (char[]){"other"}};
+        struct snapshot_hit hit = {.time_ns = 1234, .tid = 77, .trigger = (char[]){"a b\tc"}, .address = 0x401000,
+                                   .arg1 = 7, .arg2 = 8, .duration_ns = 9};
+        size_t n = 0, bad = 1;
+        assert_int_equal(snapshot_dir_create_at(&d, dir, NULL), 0);
+        assert_int_equal(snapshot_dir_open_hit(d, &hit, NULL), 0);
+        assert_int_equal(snapshot_dir_add_hit(d, &busy, NULL), 0);
+        if (with_data)
+            run_write_file(output, "window");
+        step_orphan_keep(output, 0);
+        step_orphan_keep(output, 0); /* once is enough */
+        char *path = xasprintf("%s/hits.tsv", dir), *text = run_read_file(path, NULL);
+        char want[300];
+        snprintf(want, sizeof want, "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n"
+                 "1500\t78\tother\t0\t0\t0\t0\t0\n"
+                 "1234\t77\ta b\\tc\t401000\t7\t8\t9\t%d\n", with_data);
+        assert_string_equal(text, want);
+        assert_int_equal(snapshot_dir_read_hits(d, &hits, &n, &bad, NULL), 0);
+        assert_int_equal(n, 2);
+        assert_int_equal(bad, 0);
+        assert_int_equal(hits[0].snapshot, with_data);
+        snapshot_dir_free_hits(hits, n);
+        snapshot_dir_close(d);
+        free(text);
+        free(path);
+        run_remove_tree(parent);
+        free(output);
+        free(dir);
+        free(parent);
+    }
+}
+
 static void *stay(void *arg)
 {
     (void)arg;
@@ -330,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_come_back),      cmocka_unit_test(other_lines_are_no_message),
         cmocka_unit_test(sites_come_back),      cmocka_unit_test(windows_come_back), cmocka_unit_test(orphans_are_kept),
+        cmocka_unit_test(an_orphans_hit_is_kept),
         cmocka_unit_test(the_first_thread_ends), cmocka_unit_test(the_pipe_ends),
       cmocka_unit_test(a_plan_becomes_options),
         cmocka_unit_test(what_it_cannot_do_is_refused),

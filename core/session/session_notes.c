@@ -102,6 +102,8 @@ void session_write_hit(struct session *s, const struct session_hit *hit)
                         fmt_count(n, SESSION_MAX_HIT_LINES));
         return;
     }
+    if (hit == &s->pending)
+        snapshot_dir_close_hit(s->dir);
     if (snapshot_dir_add_hit(s->dir, &hit->hit, &err) < 0)
         session_log(s, SESSION_ERROR, "%s", err.text);
 }

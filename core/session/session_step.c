@@ -87,6 +87,7 @@ void session_hand_sites(void *session)
 
 static void on_hit(struct session *s, const struct step_message *m)
 {
+    struct err err;
     if (m->trigger >= s->setup.n_triggers)
         return;
     struct session_hit hit = {.hit = {.time_ns = m->clock,
@@ -102,6 +103,8 @@ static void on_hit(struct session *s, const struct step_message *m)
     session_note_hit(s, &hit);
     if (m->verdict == TRIGGER_FIRE && s->state == SESSION_ARMED) {
         session_fire(s, &hit, m->perf_ns);
+        if (s->firing && snapshot_dir_open_hit(s->dir, &hit.hit, &err) < 0)
+            session_log(s, SESSION_WARNING, "%s", err.text);
     } else {
         s->counted++;
         session_write_hit(s, &hit);

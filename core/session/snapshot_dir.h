@@ -113,6 +113,10 @@ int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit,
 /* Puts hits.tsv into the order of time (then tid), when no more are to come: a hit is added when its snapshot is known,
  * so later ones may stand before it. The file is replaced whole, or on failure left as it was. */
 int snapshot_dir_sort_hits(struct snapshot_dir *d, struct err *err);
+/* Keeps a hit beside hits.tsv whose snapshot is still to come, for the step recorder to add should we be killed
+ * (core/step/step_orphan.h), and forgets it. */
+int snapshot_dir_open_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err);
+void snapshot_dir_close_hit(struct snapshot_dir *d);
 
 /* Removes snap-N (0: snap-end) and all in it; nothing outside of the directory is touched. */
 int snapshot_dir_delete(struct snapshot_dir *d, unsigned number, struct err *err);

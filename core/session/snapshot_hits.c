@@ -13,44 +13,80 @@
 #include "core/base/alloc.h"
 #include "core/base/utf8.h"
 #include "core/base/vec.h"
+#include "core/step/step_orphan.h"
 
 static const char header[] = "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n";
 #define COLUMNS 8
 #define RUNNING "running" /* a ninth field, of a call that had not returned */
 
-static char *hit_line(const struct snapshot_hit *hit)
+/* Up to the number of the snapshot; from malloc. */
+static char *row_of(const struct snapshot_hit *hit)
 {
     size_t room = strlen(hit->trigger) * 4 + 1;
     char *name = xmalloc(room);
     utf8_escape(name, room, hit->trigger, strlen(hit->trigger));
-    char *line = xasprintf("%" PRIu64 "\t%ld\t%s\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx64 "\t%" PRIu64 "\t%u%s\n",
-                           hit->time_ns, (long)hit->tid, name, hit->address, hit->arg1, hit->arg2, hit->duration_ns,
-                           hit->snapshot, hit->still_running ? "\t" RUNNING : "");
+    char *row = xasprintf("%" PRIu64 "\t%ld\t%s\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx64 "\t%" PRIu64 "\t", hit->time_ns,
+                          (long)hit->tid, name, hit->address, hit->arg1, hit->arg2, hit->duration_ns);
     free(name);
+    return row;
+}
+
+static char *hit_line(const struct snapshot_hit *hit)
+{
+    char *row = row_of(hit);
+    char *line = xasprintf("%s%u%s\n", row, hit->snapshot, hit->still_running ? "\t" RUNNING : "");
+    free(row);
     return line;
 }
 
-int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err)
+/* Behind what is there; flags of open(2). The header of hits.tsv stands in front where there is nothing yet. */
+static int write_row(const char *path, int flags, const char *head, const char *row, struct err *err)
 {
-    char *path = xasprintf("%s/hits.tsv", snapshot_dir_path(d));
     int rc = 0;
     struct stat st;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
     if (fd < 0 || fstat(fd, &st) < 0) {
         rc = err_errno(err, errno, "cannot write %s", path);
     } else {
-        char *line = hit_line(hit), *text = xasprintf("%s%s", st.st_size == 0 ? header : "", line);
-        size_t len = strlen(text);
-        ssize_t n = write(fd, text, len);
+        char *line = xasprintf("%s%s", st.st_size == 0 ? head : "", row);
+        size_t len = strlen(line);
+        ssize_t n = write(fd, line, len);
         if (n != (ssize_t)len)
             rc = err_errno(err, n < 0 ? errno : ENOSPC, "cannot write %s", path);
-        free(text);
         free(line);
     }
     if (fd >= 0)
         close(fd);
+    return rc;
+}
+
+int snapshot_dir_open_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err)
+{
+    char *hits = xasprintf("%s/" STEP_ORPHAN_HITS, snapshot_dir_path(d));
+    char *path = xasprintf("%s/" STEP_ORPHAN_HIT, snapshot_dir_path(d)), *row = row_of(hit);
+    int rc = write_row(hits, O_APPEND, header, "", err);
+    if (rc == 0)
+        rc = write_row(path, O_TRUNC, "", row, err);
+    free(row);
+    free(path);
+    free(hits);
+    return rc;
+}
+
+int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err)
+{
+    char *path = xasprintf("%s/" STEP_ORPHAN_HITS, snapshot_dir_path(d)), *line = hit_line(hit);
+    int rc = write_row(path, O_APPEND, header, line, err);
+    free(line);
     free(path);
     return rc;
+}
+
+void snapshot_dir_close_hit(struct snapshot_dir *d)
+{
+    char *path = xasprintf("%s/" STEP_ORPHAN_HIT, snapshot_dir_path(d));
+    unlink(path);
+    free(path);
 }
 
 static bool parse_number(const char *s, int base, uint64_t max, uint64_t *value)

@@ -166,7 +166,8 @@ void step_tracer_arm(struct step_tracer *t, struct tracee *e)
     e->armed = rc == 0;
     if (rc == 0 || rc == MTUI_E_GONE)
         return;
-    t->refusal = err;
+    if (!t->refusal.code) /* the first says most: what was tried then is not tried again */
+        t->refusal = err;
     if (!t->enabling && !any_armed(t) && t->cb.refused)
         t->cb.refused(t->cb.arg, &err);
     else if (!t->enabling)
@@ -184,8 +185,6 @@ void step_tracer_disarm(struct tracee *e)
 static bool can_be_stopped(struct step_tracer *t, struct tracee *e)
 {
     e->blocked = !e->armed && !e->steps && is_chosen(t, e->tid) && has_begun(t) && tracee_blocks_trap(e);
-    if (e->blocked && !t->refusal.code)
-        err_set(&t->refusal, MTUI_E_NOTSUP, "thread %d blocks SIGTRAP, by which it would be stopped", (int)e->tid);
     return !e->blocked;
 }
 
@@ -216,12 +215,12 @@ void step_tracer_arm_late(struct step_tracer *t)
     }
 }
 
-static bool any_blocked(const struct step_tracer *t)
+static const struct tracee *first_blocked(const struct step_tracer *t)
 {
     for (size_t i = 0; i < t->tracees.len; i++)
         if (t->tracees.data[i]->blocked)
-            return true;
-    return false;
+            return t->tracees.data[i];
+    return NULL;
 }
 
 static int arm_all(struct step_tracer *t, struct err *err)
@@ -239,11 +238,15 @@ static int arm_all(struct step_tracer *t, struct err *err)
         armed += e->armed || e->steps;
     }
     t->enabling = false;
+    const struct tracee *blocked = first_blocked(t);
     if (!can || !wanted || armed) {
-        if (t->refusal.code && !any_blocked(t))
+        if (t->refusal.code && !blocked)
             step_tracer_say(t, t->refusal.text);
         return 0;
     }
+    if (!t->refusal.code && blocked)
+        err_set(&t->refusal, MTUI_E_NOTSUP, "thread %d blocks SIGTRAP, by which it would be stopped",
+                (int)blocked->tid);
     if (!t->refusal.code)
         err_set(&t->refusal, MTUI_E_NOTSUP, "no thread of process %d could be armed",
                 (int)t->opt.pid);

@@ -11,9 +11,14 @@
  * its files are open (prctl(2), proc_pid_stat(5)). ctl_fd: the end of the control pipe that we read, or −1. */
 bool step_orphan_are_we(pid_t parent, int ctl_fd);
 
+/* Beside perf.data: the hit whose call is being stepped, a row of hits.tsv but for the number of its snapshot, which
+ * is the last column. It is there from the hit to the row's own place in hits.tsv. */
+#define STEP_ORPHAN_HIT "hit-open"
+#define STEP_ORPHAN_HITS "hits.tsv"
+
 /* Moves output itself, and output.1 to output.dumps, as far as they are there, to snap-N/perf.data in the
  * same directory, in this order, each with the first N that is free beyond those that are taken. What cannot
- * be moved stays. */
+ * be moved stays. The hit that is open becomes a row of hits.tsv, with the last of these snapshots (0: none). */
 void step_orphan_keep(const char *output, unsigned dumps);
 
 #endif

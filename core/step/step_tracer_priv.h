@@ -23,7 +23,7 @@ struct step_tracer {
     uint64_t clock;
     enum step_means means;
     bool means_tried;   /* uprobes were refused and breakpoints looked at */
-    struct err refusal; /* why a thread could not be armed the last time */
+    struct err refusal; /* why a thread could not be armed, the first one of them */
     bool enabling;      /* threads are being armed one by one */
     bool enabled, exec_seen, released;
 };

@@ -42,7 +42,7 @@ struct recording;
 typedef void open_part_fn(void *arg, struct recording *r);
 #define OPEN_PART_NS 50000000u
 
-/* A branch of an exact recording, in the order of time over all threads. */
+/* A branch of an exact recording. Snapshot after snapshot; those of one in the order of time over all threads. */
 struct open_branch {
     uint64_t time_ns;
     pid_t tid; /* −1: not known */

@@ -47,6 +47,7 @@ struct decoder {
     VEC(struct missing) missing;
     VEC(struct flow_event) shifted;
     size_t last_thread; /* most runs are the last one's */
+    uint64_t first_insn; /* where instructions are the time: what earlier snapshots have told ends there */
     uint64_t bytes_done, bytes_lost, losses, frequency;
     int rc;
 };
@@ -67,7 +68,7 @@ static struct thread *thread_of(struct decoder *d, pid_t tid)
             d->last_thread = i;
             return &d->threads.data[i];
         }
-    struct thread t = {.tid = tid, .cpu = -1};
+    struct thread t = {.tid = tid, .cpu = -1, .insns = d->first_insn};
     t.index = trace_builder_thread(d->b, pt_source_process(&d->source, tid), tid);
     name_thread(d, d->b, t.index, tid);
     t.stack = pt_stack_new(d->b, t.index, d->c->functions);
@@ -478,6 +479,9 @@ static void note_result(struct decoder *d)
     else if (!d->source.clock.time_mult)
         open_note(d->c, "the recording does not say how the timestamps of the trace relate to perf's clock (it "
                         "could not be read there, as in many virtual machines): times count instructions");
+    if (d->c->seams && d->c->input && !pt_clock_has_time(&d->source.clock))
+        open_note(d->c, "without times, what two snapshots have in common is not found: such calls are shown, and "
+                        "counted, in both (choose one with --snapshot N)");
 }
 
 static bool cancelled(const void *context)
@@ -507,6 +511,10 @@ int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b
     struct decoder d = {.c = c, .b = b};
     struct pt_input input = open_pt_input(c);
     int rc = pt_source_open(&d.source, &input, f, err);
+    if (rc == 0 && !pt_clock_has_time(&d.source.clock)) {
+        uint64_t first = 0;
+        trace_builder_times(b, &first, &d.first_insn);
+    }
     if (rc == 0)
         rc = decode(&d, err);
     if (rc == 0) {

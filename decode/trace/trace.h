@@ -22,7 +22,7 @@
 
 enum span_flag {
     SPAN_INFERRED_START = 1 << 0, /* s: was open when the trace began, or after a gap */
-    SPAN_INFERRED_END = 1 << 1,   /* e: still open at the trace's end */
+    SPAN_INFERRED_END = 1 << 1,   /* e: still open at the end of the trace, of a snapshot or of a window */
     SPAN_TAIL_CALL = 1 << 2,      /* t: entered by a jump from another function */
     SPAN_GAP_END = 1 << 3,        /* g: ended by a gap */
     SPAN_SAMPLED = 1 << 4,        /* p: seen in samples only: its edges are known to a period */
