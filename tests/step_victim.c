@@ -239,6 +239,25 @@ static void make_threads(void)
     expect(n[0] == 4 && n[1] == 7 && n[2] == 10, "what the threads did");
 }
 
+NI static void born(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+
+static void *be_born(void *arg)
+{
+    born();
+    return arg;
+}
+
+/* One after the other: each ends before the next is made. */
+static void make_short_threads(void)
+{
+    pthread_t t;
+    expect(pthread_create(&t, NULL, be_born, NULL) == 0, "pthread_create");
+    pthread_join(t, NULL);
+}
+
 static void odd_instructions(void)
 {
     char a[300], b[300];
@@ -439,6 +458,7 @@ static const struct {
     {"many", many},         {"exit", end_here},
     {"block", block_trap},  {"traps", send_traps},      {"recursion", call_itself},
     {"leave", leave_call},  {"late", plain},
+    {"births", make_short_threads},
 };
 
 static void (*scenario)(void);

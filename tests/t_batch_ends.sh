@@ -127,5 +127,38 @@ else
     check 'step: unstopped' threads_run "$pid"
 fi
 
+# 6. A limit on the size of files (ulimit -f, in blocks of 512 bytes) is as a full disk: what was written until then is
+# kept, by perf and by mtui, neither is killed by SIGXFSZ.
+limited() { # BLOCKS COMMAND...
+    (
+        # shellcheck disable=SC3045
+        ulimit -f "$1"
+        shift
+        "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    )
+}
+for mode in whole ring; do
+    dir=$tmp/limit-$mode
+    limited 200 "$mtui" attach -p "$pid" --mode $mode --duration 2s --batch -o "$dir"
+    check "$mode: a file that may not grow: exit 0" [ $? -eq 0 ]
+    check 'the directory' [ "$(cat "$tmp/out")" = "$dir" ]
+    check 'said' grep -q 'limit on the size of files (ulimit -f).*what was written is kept' "$tmp/err"
+    check 'no longer than it may be' [ "$(wc -c <"$dir/snap-1/perf.data")" -le 102400 ]
+    check 'nearly as long' [ "$(wc -c <"$dir/snap-1/perf.data")" -gt 51200 ]
+    "$mtui" export -f functions "$dir" >"$tmp/functions" 2>"$tmp/err" </dev/null || bad "export: exit $?"
+    check 'what it has can be read' grep -qP '\tcompute\t' "$tmp/functions"
+    check 'no perf is left' no_perf_of "$pid"
+    check 'the target runs on' alive "$pid"
+    check 'unstopped' threads_run "$pid"
+done
+limited 1 "$mtui" attach -p "$pid" --mode whole --duration 2s --batch -o "$tmp/limit-1"
+check 'not even a header fits: exit 1' [ $? -eq 1 ]
+check 'said' grep -q 'limit on the size of files' "$tmp/err"
+check 'the target runs on' alive "$pid"
+"$mtui" run --batch --mode whole -o "$tmp/limit-run" -- cat /proc/self/status >"$tmp/out" 2>"$tmp/err" </dev/null
+ignored=$(sed -n 's/^SigIgn:[[:space:]]*//p' "$tmp/err")
+check 'a program that is started is killed by it as ever' [ -n "$ignored" ]
+check 'signal 25 is not ignored' [ $((0x${ignored:-1000000} & 0x1000000)) -eq 0 ]
+
 exec 7>&-
 finish_checks

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/write_all.h"
 
 #define KEPT      65536 /* bytes of output in memory */
 #define CHUNK     16384
@@ -93,20 +94,6 @@ static void remember(struct pty_log *p, const char *bytes, size_t n)
     }
     memcpy(p->kept + p->len, bytes, n);
     p->len += n;
-}
-
-static int write_all(int fd, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t w = write(fd, bytes, n);
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w <= 0)
-            return -1;
-        bytes += w;
-        n -= (size_t)w;
-    }
-    return 0;
 }
 
 static void store(struct pty_log *p, const char *bytes, size_t n)

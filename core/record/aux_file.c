@@ -13,6 +13,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
+#include "core/base/write_all.h"
 
 #define MAGIC               "PERFILE2"
 #define HEADER_BYTES        104
@@ -165,17 +166,6 @@ static bool copy_range(int in, int out, uint64_t at, uint64_t bytes)
     return true;
 }
 
-static bool write_all(int fd, const void *data, size_t len)
-{
-    for (size_t done = 0; done < len;) {
-        ssize_t n = write(fd, (const char *)data + done, len - done);
-        if (n < 0 && errno != EINTR)
-            return false;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
 /* The header says: so many bytes of records, and one feature, AUXTRACE, with an empty index (perf
  * wants the feature to be there; without an index it finds the data by reading). */
 static bool write_file(const struct aux_file *f, size_t old_aux, int in, int out, uint64_t *total)
@@ -192,7 +182,7 @@ static bool write_file(const struct aux_file *f, size_t old_aux, int in, int out
         memcpy(head + AT_DATA_SIZE, &data_bytes, sizeof data_bytes);
         memset(head + AT_FEATURES, 0, FEATURE_BYTES);
         head[AT_FEATURES + FEATURE_AUXTRACE / 8] = 1 << FEATURE_AUXTRACE % 8;
-        ok = write_all(out, head, (size_t)f->data_offset);
+        ok = write_all(out, head, (size_t)f->data_offset) == 0;
     }
     free(head);
     uint64_t at = f->data_offset;
@@ -205,7 +195,7 @@ static bool write_file(const struct aux_file *f, size_t old_aux, int in, int out
     uint64_t feature[3] = {end + 16, 8,
                            0}; /* section {offset, size}, then its content: u64 nr = 0 */
     *total = end + sizeof feature;
-    return ok && write_all(out, feature, sizeof feature);
+    return ok && write_all(out, feature, sizeof feature) == 0;
 }
 
 static int write_dst(const struct aux_file *f, size_t old_aux, int in, const char *dst,

@@ -15,6 +15,7 @@
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
 #include "core/base/vec.h"
+#include "core/base/write_all.h"
 
 #define MAX_SAME_NAME 1000 /* recordings of one process that start in the same second */
 #define MAX_DEPTH     16   /* of directories below a snapshot */
@@ -230,6 +231,13 @@ const char *snapshot_dir_path(const struct snapshot_dir *d)
     return d->path;
 }
 
+static int write_error(struct err *err, const char *what, const char *path)
+{
+    if (errno == EFBIG)
+        return err_set(err, MTUI_E_IO, "%s %s: the limit on the size of files (ulimit -f) is too low", what, path);
+    return err_errno(err, errno, "%s %s", what, path);
+}
+
 /* A file system that accepts names but has no block left fails only at a write. */
 static int try_write(const struct snapshot_dir *d, struct err *err)
 {
@@ -240,9 +248,8 @@ static int try_write(const struct snapshot_dir *d, struct err *err)
     if (fd < 0) {
         rc = err_errno(err, errno, "cannot write into %s", d->path);
     } else {
-        ssize_t n = write(fd, bytes, sizeof bytes);
-        if (n != (ssize_t)sizeof bytes)
-            rc = err_errno(err, n < 0 ? errno : ENOSPC, "cannot write into %s", d->path);
+        if (write_all(fd, bytes, sizeof bytes) < 0)
+            rc = write_error(err, "cannot write into", d->path);
         if (close(fd) < 0 && rc == 0)
             rc = err_errno(err, errno, "cannot write into %s", d->path);
         unlink(path);

@@ -13,6 +13,7 @@
 #include "core/base/alloc.h"
 #include "core/base/utf8.h"
 #include "core/base/vec.h"
+#include "core/base/write_all.h"
 #include "core/step/step_orphan.h"
 
 static const char header[] = "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n";
@@ -49,10 +50,8 @@ static int write_row(const char *path, int flags, const char *head, const char *
         rc = err_errno(err, errno, "cannot write %s", path);
     } else {
         char *line = xasprintf("%s%s", st.st_size == 0 ? head : "", row);
-        size_t len = strlen(line);
-        ssize_t n = write(fd, line, len);
-        if (n != (ssize_t)len)
-            rc = err_errno(err, n < 0 ? errno : ENOSPC, "cannot write %s", path);
+        if (write_all(fd, line, strlen(line)) < 0)
+            rc = err_errno(err, errno, "cannot write %s", path);
         free(line);
     }
     if (fd >= 0)

@@ -60,6 +60,7 @@ void step_tracer_drop(struct step_tracer *t, struct tracee *e)
             break;
         }
     }
+    step_tracer_keep_ended(t, e);
     step_events_close(&e->events);
     step_thread_free(e->steps);
     free(e);
@@ -284,6 +285,8 @@ void step_tracer_free(struct step_tracer *t)
         step_tracer_release(t);
     while (t->tracees.len)
         step_tracer_drop(t, t->tracees.data[t->tracees.len - 1]);
+    step_tracer_close_ended(t);
+    vec_free(&t->ended);
     step_tracer_free_places(t);
     vec_free(&t->chosen);
     vec_free(&t->tracees);

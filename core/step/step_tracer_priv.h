@@ -18,6 +18,7 @@ struct step_tracer {
     VEC(struct step_place) places;
     VEC(pid_t) chosen;
     VEC(struct tracee *) tracees;
+    VEC(int) ended; /* events of threads that have ended; see step_tracer_close_ended */
     struct step_code *code;
     struct step_sideband *sideband;
     uint64_t clock;
@@ -39,6 +40,10 @@ void step_tracer_say(struct step_tracer *t, const char *sentence);
 /* step_arm.c */
 void step_tracer_arm(struct step_tracer *t, struct tracee *e);
 void step_tracer_disarm(struct tracee *e);
+/* A thread that has ended gives its events up: they are kept, as no thread can be armed while one is being closed
+ * (slow_close.h), and closed together when they are many. */
+void step_tracer_keep_ended(struct step_tracer *t, struct tracee *e);
+void step_tracer_close_ended(struct step_tracer *t);
 /* True: this thread is to be stepped from the moment it can be. */
 bool step_tracer_wants_all(const struct step_tracer *t, const struct tracee *e);
 void step_tracer_free_places(struct step_tracer *t);

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,7 @@ int main(int argc, char **argv)
     struct err err;
     int status;
     hold_standard_files();
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files (ulimit -f) is an error as a full disk is */
     setlocale(LC_ALL, "");
     if (argc == 3 && strcmp(argv[1], "--doc") == 0) /* for `make doc` and `make check` */
         return doc_main(argv[2], cli_print_man);
