@@ -80,6 +80,16 @@ perf script -i "$tmp/killed/snap-1/perf.data" --itrace=be >"$tmp/perf" 2>"$tmp/p
 check 'perf reads it' grep -q ' leaf' "$tmp/perf"
 check 'without a word' sh -c "! grep -i 'error' '$tmp/perf' '$tmp/perf.err'"
 
+# The recorder is ended by a signal that nobody should send: what was stepped is a snapshot.
+start many
+begin "$mtui" attach -r step -p "$victim" -t work --budget 100000000 --batch -o "$tmp/signal"
+check 'a signal: a call is stepped' wait_for 20 grep -q 'begin' "$tmp/signal/anchors.tsv"
+kill -HUP "$(pgrep -f "step-recorder.*$tmp/signal")"
+end_of_job 20
+check 'a signal: exit 0, there is a snapshot' [ $? -eq 0 ]
+check 'a signal: it shows the calls' sh -c "'$mtui' export -f functions '$tmp/signal' 2>/dev/null | grep -qP '\tmany\t'"
+finish 'a signal'
+
 # The disk runs full: the recording ends as failed, what was written before is kept, the target is let go of.
 mkdir "$tmp/small"
 if ! mount -t tmpfs -o size=3m none "$tmp/small" 2>/dev/null; then
@@ -97,6 +107,10 @@ else
     check 'full disk: let go of' grep -q '^TracerPid:.0$' "/proc/$victim/status"
     check 'full disk: no incomplete file' [ -z "$(find "$tmp/small/full" -name 'perf.data*' -size 0; ls "$tmp/small/full"/perf.data* 2>/dev/null)" ]
     check 'full disk: the first is kept' sh -c "'$mtui' export -f spans --snapshot 1 '$tmp/small/full' 2>/dev/null | grep -q 'plain'"
+    # The truth alone does not fit.
+    "$mtui" attach -r step -p "$victim" -t work --batch --truth "$tmp/small/truth" -o "$tmp/cut" >"$tmp/out" 2>"$tmp/err" </dev/null && bad 'the truth does not fit: exit 0'
+    check 'full disk: the truth is cut, and that is said' grep -q '^mtui: the truth (--truth) cannot be written whole: No space left' "$tmp/err"
+    check 'full disk: the window is kept' sh -c "'$mtui' export -f spans '$tmp/cut' 2>/dev/null | grep -q work"
     finish 'full disk'
     umount "$tmp/small"
 fi

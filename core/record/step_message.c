@@ -18,7 +18,7 @@ static const struct {
     [STEP_END_KILLED] = {"killed", "a signal ended the process"},
     [STEP_END_STOPPED] = {"stopped", "it was asked to end"},
     [STEP_END_REPLACED] = {"replaced", "the program was replaced by another (exec)"},
-    [STEP_END_FAILED] = {"failed", "its packets could not be kept (memory is short: -s)"},
+    [STEP_END_FAILED] = {"failed", "its packets or its truth could not be kept (memory or disk is short)"},
     [STEP_END_ABANDONED] = {"abandoned", "mtui was gone (killed)"},
 };
 

@@ -4,11 +4,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
@@ -19,6 +16,7 @@
 #include "core/record/step_message.h"
 #include "core/step/step_orphan.h"
 #include "core/step/step_say.h"
+#include "core/step/step_signals.h"
 #include "core/step/step_sites.h"
 #include "core/base/vec.h"
 
@@ -32,7 +30,7 @@ struct recorder {
     struct step_say *say;
     struct perf_clock *clock;
     FILE *anchors;
-    int signal_fd;
+    struct step_signals signals;
     char line[64];
     size_t line_len;
     VEC(struct trigger_policy) policies; /* by trigger */
@@ -41,6 +39,7 @@ struct recorder {
     uint64_t fired_until_ns;             /* when it is over and nobody asks; wall clock */
     pid_t parent;
     bool stopping, failed, progressed;
+    bool ended;    /* by a signal: nobody will ask for what there is */
     bool orphaned; /* mtui is gone: nobody asks for anything or takes the files any more */
     uint64_t unsaid; /* hits that were not reported */
     unsigned dumps;
@@ -179,10 +178,13 @@ static void on_window(void *arg, const struct step_window *w)
 {
     struct recorder *r = arg;
     char count[FMT_MAX], time[FMT_MAX];
+    struct err why;
     bool sites = r->opt->tracer.at_sites;
     if (sites && !r->opt->one_file && !r->wanted)
         forget_windows(r); /* only the latest call is kept for a snapshot that is asked for later */
     take(r, w);
+    if (step_thread_status(w->thread, &why) < 0)
+        fail(r, &why);
     if (!sites && r->opt->tracer.ring_bytes)
         trim_done(r);
     uint64_t dropped;
@@ -325,28 +327,18 @@ static void read_commands(struct recorder *r)
     }
 }
 
+/* Whatever ends this process has to let go of the target first; PR_SET_PDEATHSIG is among it. */
 static void read_signals(struct recorder *r)
 {
-    struct signalfd_siginfo info;
-    while (read(r->signal_fd, &info, sizeof info) == sizeof info)
-        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
-            r->stopping = true;
-    r->orphaned |= step_orphan_are_we(r->parent, r->opt->ctl_fd); /* PR_SET_PDEATHSIG */
-}
-
-/* Set by the timer, whose signal also breaks off the wait for a step. */
-static volatile sig_atomic_t timer_fired;
-
-static void note_timer(int sig)
-{
-    (void)sig;
-    timer_fired = 1;
+    if (step_signals_end_asked(&r->signals))
+        r->stopping = r->ended = true;
+    r->orphaned |= step_orphan_are_we(r->parent, r->opt->ctl_fd);
 }
 
 /* Looks at the pipe and the signals; waits for them when no thread is being stepped. */
 static void look(struct recorder *r, bool wait)
 {
-    struct pollfd p[] = {{.fd = r->signal_fd, .events = POLLIN},
+    struct pollfd p[] = {{.fd = r->signals.fd, .events = POLLIN},
                          {.fd = r->opt->ctl_fd, .events = POLLIN}}; /* a negative fd is ignored */
     int n = poll(p, 2, wait ? LOOK_US / 1000 : 0);
     if (n > 0 && p[0].revents)
@@ -354,31 +346,10 @@ static void look(struct recorder *r, bool wait)
     if (n > 0 && p[1].revents)
         read_commands(r);
     step_say_flush(r->say);
-    if (timer_fired) {
-        timer_fired = 0;
+    if (step_signals_timer_fired()) {
+        read_signals(r);
         on_timer(r);
     }
-}
-
-static int prepare_signals(struct recorder *r, struct err *err)
-{
-    struct sigaction act = {.sa_handler = note_timer}; /* no SA_RESTART: waitpid must return */
-    struct itimerval every = {{0, LOOK_US}, {0, LOOK_US}};
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD); /* a thread has stopped */
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    signal(SIGCHLD, SIG_DFL); /* ignored, the kernel would reap for us */
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error as a full disk is */
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (r->signal_fd < 0)
-        return err_errno(err, errno, "signalfd");
-    sigaction(SIGALRM, &act, NULL);
-    setitimer(ITIMER_REAL, &every, NULL);
-    return 0;
 }
 
 static void record(struct recorder *r)
@@ -390,8 +361,8 @@ static void record(struct recorder *r)
     }
 }
 
-/* The windows in progress end; what was asked for, or the one file, is written. Without mtui that is
- * everything there is. */
+/* The windows in progress end; what was asked for, or the one file, is written. Without mtui, or by a signal,
+ * that is everything there is. */
 static void finish(struct recorder *r)
 {
     struct err err;
@@ -399,7 +370,7 @@ static void finish(struct recorder *r)
     step_tracer_release(r->tracer);
     if (r->opt->one_file)
         write_file(r, r->opt->output);
-    else if ((r->wanted || r->orphaned) && r->done.len)
+    else if ((r->wanted || r->ended || r->failed || r->orphaned) && r->done.len)
         write_snapshot(r);
     if (r->orphaned || step_orphan_are_we(r->parent, r->opt->ctl_fd)) /* perhaps only now */
         step_orphan_keep(r->opt->output, r->dumps);
@@ -414,24 +385,26 @@ static int open_files(struct recorder *r, struct err *err)
 
 int step_recorder_run(const struct step_recorder_options *options, struct err *err)
 {
-    struct recorder r = {.opt = options, .signal_fd = -1, .say = step_say_new(options->say_fd), .parent = getppid()};
+    struct recorder r = {.opt = options, .say = step_say_new(options->say_fd), .parent = getppid()};
     struct step_tracer_callbacks cb = {.hit = on_hit,
                                        .window = on_window,
                                        .syscall = on_syscall,
                                        .message = on_message,
                                        .refused = on_refused,
                                        .arg = &r};
-    int rc = prepare_signals(&r, err);
+    int rc = step_signals_open(&r.signals, LOOK_US, err);
     if (rc == 0)
         rc = open_files(&r, err);
     if (rc == 0)
         rc = step_tracer_new(&r.tracer, &options->tracer, &cb, err);
+    step_signals_guard(r.tracer);
     if (rc == 0 && options->ctl_fd < 0)
         rc = enable(&r, err);
     if (rc == 0)
         record(&r);
     if (r.tracer)
         finish(&r);
+    step_signals_guard(NULL);
     step_tracer_free(r.tracer);
     step_say_free(r.say);
     forget_windows(&r);
@@ -440,8 +413,7 @@ int step_recorder_run(const struct step_recorder_options *options, struct err *e
     perf_clock_free(r.clock);
     if (r.anchors)
         fclose(r.anchors);
-    if (r.signal_fd >= 0)
-        close(r.signal_fd);
+    step_signals_close(&r.signals);
     if (r.failed && err)
         *err = r.failure;
     return rc < 0 ? rc : r.failed ? MTUI_E_IO : 0;

@@ -16,9 +16,10 @@
  * A file that cannot be written whole (a full disk, a quota, a limit) ends the recording: the target is
  * let go of, and the failure says why. The file is removed, unless it has windows that are whole.
  *
- * When the other side of the control pipe is gone (mtui was killed), or on SIGTERM or SIGINT, it lets
- * go of the target in order and ends. Nobody who does not read its lines can stop it: what the pipe does
- * not take waits in memory, and beyond a limit hits are left out. */
+ * When the other side of the control pipe is gone (mtui was killed), or on any signal that would end a
+ * process (step_signals.h), it lets go of the target in order, writes what there is and ends. Nobody who
+ * does not read its lines can stop it: what the pipe does not take waits in memory, and beyond a limit hits
+ * are left out. */
 #ifndef MTUI_CORE_STEP_RECORDER_H
 #define MTUI_CORE_STEP_RECORDER_H
 

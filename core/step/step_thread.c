@@ -1,5 +1,6 @@
 #include "core/step/step_thread.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ struct step_thread {
     pt_encode *encoder;
     bool tracing; /* between a begin and an end in the stream */
     bool no_memory;
+    int truth_errno; /* why the truth is not whole */
     uint64_t instructions;
     VEC(uint8_t) bytes;
     VEC(size_t) syncs;      /* positions of PSBs in bytes */
@@ -80,9 +82,11 @@ static struct step_insn decode_at(struct step_thread *t, uint64_t ip)
 
 static void note(struct step_thread *t, const char *kind, uint64_t from, uint64_t to, uint64_t sp)
 {
-    if (t->opt.truth)
-        fprintf(t->opt.truth, "%" PRIu64 "\t%d\t%s\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx64 "\n",
-                *t->opt.clock, (int)t->tid, kind, from, to, sp);
+    if (!t->opt.truth || t->truth_errno)
+        return;
+    if (fprintf(t->opt.truth, "%" PRIu64 "\t%d\t%s\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx64 "\n",
+                *t->opt.clock, (int)t->tid, kind, from, to, sp) < 0)
+        t->truth_errno = errno;
 }
 
 struct step_insn step_thread_begin(struct step_thread *t, uint64_t ip)
@@ -237,6 +241,8 @@ void step_thread_finish(struct step_thread *t, uint64_t ip)
     if (t->tracing)
         end_here(t, ip);
     pt_encode_flush(t->encoder, *t->opt.clock);
+    if (t->opt.truth && !t->truth_errno && fflush(t->opt.truth) != 0)
+        t->truth_errno = errno;
 }
 
 uint64_t step_thread_instructions(const struct step_thread *t)
@@ -256,5 +262,7 @@ int step_thread_status(const struct step_thread *t, struct err *err)
     if (t->no_memory)
         return err_set(err, MTUI_E_NOMEM, "no memory for the trace of thread %d: use a smaller ring",
                        (int)t->tid);
+    if (t->truth_errno)
+        return err_errno(err, t->truth_errno, "the truth (--truth) cannot be written whole");
     return pt_encode_status(t->encoder, err);
 }

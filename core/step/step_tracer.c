@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +15,6 @@
 #include "core/base/alloc.h"
 #include "core/machine/proc_stat.h"
 #include "core/step/step_tracer_priv.h"
-
-/* How long a thread may take to come out of the kernel with a trap of ours. */
-#define RELEASE_WAIT_NS 500000000u
 
 uint64_t step_tracer_wall_ns(void)
 {
@@ -140,8 +136,7 @@ int step_tracer_new(struct step_tracer **out, const struct step_tracer_options *
     return 0;
 }
 
-/* True while some thread is inside a single step: it will stop by itself in microseconds. */
-static bool step_under_way(const struct step_tracer *t)
+bool step_tracer_step_under_way(const struct step_tracer *t)
 {
     for (size_t i = 0; i < t->tracees.len; i++)
         if (t->tracees.data[i]->in_step)
@@ -153,7 +148,7 @@ bool step_tracer_run(struct step_tracer *t, unsigned max)
 {
     for (unsigned i = 0; i < max; i++) {
         int status;
-        pid_t tid = waitpid(-1, &status, __WALL | (step_under_way(t) ? 0 : WNOHANG));
+        pid_t tid = waitpid(-1, &status, __WALL | (step_tracer_step_under_way(t) ? 0 : WNOHANG));
         if (tid < 0 && errno == EINTR)
             return true;
         if (tid <= 0)
@@ -213,67 +208,6 @@ void step_tracer_end_windows(struct step_tracer *t, bool all)
             step_window_end_in_kernel(t, e, all ? STEP_END_STOPPED : STEP_END_TIME);
         else if (all)
             e->end_asked = true; /* one whose time is spent ends by itself */
-    }
-}
-
-/* A SIGTRAP of our events that is on its way must not reach a thread that nobody traces any more: the
- * events are closed, so none is added; those that wait are taken here. */
-static bool trap_pending(const struct tracee *e)
-{
-    return tracee_signal_in(e, "SigPnd", SIGTRAP);
-}
-
-/* A thread that has blocked SIGTRAP since it was armed keeps one pending, which would kill it as soon as
- * it is unblocked. Worth what this module else never does: breaking off a system call. */
-static void stop_blockers(struct step_tracer *t)
-{
-    for (size_t i = 0; i < t->tracees.len; i++) {
-        struct tracee *e = t->tracees.data[i];
-        if (!e->stopped && trap_pending(e) && tracee_blocks_trap(e))
-            tracee_stop_listening(e);
-    }
-}
-
-static void take_pending_traps(struct step_tracer *t)
-{
-    uint64_t give_up = step_tracer_wall_ns() + RELEASE_WAIT_NS;
-    bool pending = true;
-    stop_blockers(t);
-    while (pending && step_tracer_wall_ns() < give_up) {
-        step_tracer_run(t, 64);
-        pending = false;
-        for (size_t i = 0; i < t->tracees.len && !pending; i++)
-            pending = t->tracees.data[i]->listening || trap_pending(t->tracees.data[i]);
-        if (pending)
-            sched_yield();
-    }
-    step_tracer_run(t, 64);
-}
-
-/* Brings threads that are inside a step to their stop and lets go of them; those that wait in the
- * kernel have no trap flag and are released by our end. */
-void step_tracer_release(struct step_tracer *t)
-{
-    if (t->released)
-        return;
-    t->released = true;
-    t->enabled = false;
-    uint64_t give_up = step_tracer_wall_ns() + RELEASE_WAIT_NS;
-    for (size_t i = 0; i < t->tracees.len; i++) {
-        struct tracee *e = t->tracees.data[i];
-        step_tracer_disarm(e);
-        if (e->listening)
-            tracee_stop_listening(e); /* the trap flag may be set behind the job-control stop */
-    }
-    while (step_under_way(t) && step_tracer_run(t, 1) && step_tracer_wall_ns() < give_up)
-        ;
-    take_pending_traps(t);
-    for (size_t i = 0; i < t->tracees.len; i++) {
-        struct tracee *e = t->tracees.data[i];
-        if (e->steps)
-            step_window_end_in_kernel(t, e, STEP_END_STOPPED);
-        if (e->stopped)
-            tracee_detach(e, 0);
     }
 }
 

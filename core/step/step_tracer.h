@@ -7,7 +7,7 @@
  * stepped ones are detached, which takes the trap flag away, running ones go on by themselves.
  *
  * step_tracer.c has the threads, step_arm.c where they are stopped, step_window.c what a window is,
- * step_stops.c what each stop of a thread means. */
+ * step_stops.c what each stop of a thread means, step_release.c how they are let go of. */
 #ifndef MTUI_CORE_STEP_TRACER_H
 #define MTUI_CORE_STEP_TRACER_H
 
@@ -112,6 +112,9 @@ void step_tracer_end_windows(struct step_tracer *t, bool all);
 /* Ends the windows and releases what is stopped; what runs is released when this process ends. The
  * sideband stays. */
 void step_tracer_release(struct step_tracer *t);
+
+/* The same from a signal handler of a process that is about to die: windows are lost, the threads are not. */
+void step_tracer_abandon(struct step_tracer *t);
 
 /* step_tracer_release, and frees. */
 void step_tracer_free(struct step_tracer *t);

@@ -176,7 +176,8 @@ static int fail_output(const struct batch *b, const char *path)
     return 1;
 }
 
-/* Success is a recording that left a snapshot, however it ended. */
+/* Success is a recording that left a snapshot, however it ended; with --truth, one that ended in order: who
+ * compares with a truth must know that it is whole. */
 static int finish(struct batch *b, char **dir)
 {
     struct session_status status;
@@ -195,7 +196,7 @@ static int finish(struct batch *b, char **dir)
         return 0;
     if (b->snapshots) {
         fprintf(stderr, "mtui: %s; what was written is kept\n", status.sentence);
-        return 0;
+        return session_get_setup(b->session)->truth != NULL;
     }
     fprintf(stderr, "mtui: no snapshot: %s", status.sentence);
     if (status.state == SESSION_ENDED && status.mode == PLAN_TRIGGER && status.hits == 0 &&
