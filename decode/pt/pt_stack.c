@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "decode/trace/trace_builder_add.h"
 
 #define PARKED_MAX 1024 /* stacks that were left and may be taken up again */
 #define HELD_MAX   ((size_t)1 << 18) /* events; transactions are ended by the next interrupt at the latest */
@@ -13,6 +14,7 @@ struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct fun
     struct pt_stack *s = xcalloc(1, sizeof *s);
     s->b = b;
     s->thread = thread;
+    s->t = thread_builder_of(b, thread);
     s->functions = functions;
     s->syscall_fn =
         functions_intern(functions, "[kernel]", "[syscall]", "[syscall]", 0, FN_PSEUDO);
@@ -53,15 +55,15 @@ void pt_stack_free(struct pt_stack *s)
 
 /* ---- frames ---- */
 
-static void enter(struct pt_stack *s, uint64_t time, fn_id fn, unsigned flags)
+static inline void enter(struct pt_stack *s, uint64_t time, fn_id fn, unsigned flags)
 {
-    if (trace_builder_enter(s->b, s->thread, time, fn, flags) < 0)
+    if (thread_builder_enter(s->t, time, fn, flags) < 0)
         s->no_memory = true;
 }
 
-static void leave(struct pt_stack *s, uint64_t time, unsigned flags)
+static inline void leave(struct pt_stack *s, uint64_t time, unsigned flags)
 {
-    trace_builder_leave(s->b, s->thread, time, flags);
+    thread_builder_leave(s->t, time, flags);
 }
 
 static bool is_call(const struct frame *f)
@@ -70,7 +72,7 @@ static bool is_call(const struct frame *f)
 }
 
 /* Where the call was made, when this is one. A tail call is shown with the call that it answers. */
-static unsigned site_of(const struct pt_stack *s, const struct frame *f)
+static inline unsigned site_of(const struct pt_stack *s, const struct frame *f)
 {
     uint64_t ret = f->ret;
     if (!is_call(f) || (s->sites && !call_sites_behind(s->sites, f->ret, &ret)))
@@ -78,8 +80,8 @@ static unsigned site_of(const struct pt_stack *s, const struct frame *f)
     return span_site_flags(ret);
 }
 
-void pt_stack_push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
-                 unsigned flags)
+static inline void push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
+                        unsigned flags)
 {
     struct frame f = {.ret = ret, .fn = fn, .was = FN_NONE, .kind = (uint8_t)kind};
     if (!vec_try_push(&s->open, f)) {
@@ -87,6 +89,12 @@ void pt_stack_push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_i
         return;
     }
     enter(s, time, fn, flags | site_of(s, &f));
+}
+
+void pt_stack_push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
+                   unsigned flags)
+{
+    push(s, time, kind, fn, ret, flags);
 }
 
 void pt_stack_pop_to(struct pt_stack *s, uint64_t time, size_t len)
@@ -289,14 +297,14 @@ static bool switches_stacks(struct pt_stack *s, fn_id fn)
 
 /* The frame that a call has come back to. It may have become another function without a jump, where one
  * falls into the next (assembly with more than one name). */
-static void go_on_in(struct pt_stack *s, const struct flow_event *e)
+static inline void go_on_in(struct pt_stack *s, const struct flow_event *e)
 {
     const struct frame *t = pt_stack_top(s);
     if (t && t->fn != e->fn && known(s, t->fn) && known(s, e->fn) && !is_part(s, e->fn))
         pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
 }
 
-static void on_return(struct pt_stack *s, const struct flow_event *e)
+static inline void on_return(struct pt_stack *s, const struct flow_event *e)
 {
     struct frame *t = pt_stack_top(s);
     if (t && s->parked.len && switches_stacks(s, t->fn) && unpark(s, e->time, e->addr))
@@ -346,16 +354,11 @@ static void on_jump(struct pt_stack *s, const struct flow_event *e)
     pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
 }
 
-static void on_event(struct pt_stack *s, const struct flow_event *e)
+static void on_other(struct pt_stack *s, const struct flow_event *e)
 {
-    if (s->returning)
-        pt_stack_settle(s, e);
     switch ((enum pt_event_kind)e->kind) {
     case PT_EVENT_CALL:
-        pt_stack_push(s, e->time, e->at_start ? FRAME_CALL : FRAME_INNER, e->fn, e->addr, 0);
-        break;
     case PT_EVENT_RETURN:
-        on_return(s, e);
         break;
     case PT_EVENT_JUMP:
         on_jump(s, e);
@@ -377,10 +380,25 @@ static void on_event(struct pt_stack *s, const struct flow_event *e)
         trace_builder_cut(s->b, s->thread, e->time, SPAN_GAP_END);
         break;
     case PT_EVENT_TX_BEGIN:
+        s->in_tx = true;
+        break;
     case PT_EVENT_TX_COMMIT:
     case PT_EVENT_TX_ABORT:
         break;
     }
+}
+
+/* Nearly all are calls and returns. */
+static inline void on_event(struct pt_stack *s, const struct flow_event *e)
+{
+    if (__builtin_expect(s->returning, 0))
+        pt_stack_settle(s, e);
+    if (e->kind == PT_EVENT_CALL)
+        push(s, e->time, e->at_start ? FRAME_CALL : FRAME_INNER, e->fn, e->addr, 0);
+    else if (e->kind == PT_EVENT_RETURN)
+        on_return(s, e);
+    else
+        on_other(s, e);
 }
 
 /* ---- transactions ---- */
@@ -398,14 +416,12 @@ static void end_tx(struct pt_stack *s, bool happened)
 /* Events of a transaction wait for its outcome. Where that stays unknown, what was seen counts. */
 static void on_tx_event(struct pt_stack *s, const struct flow_event *e)
 {
-    if (e->kind == PT_EVENT_TX_BEGIN) {
-        s->in_tx = true;
-    } else if (e->kind == PT_EVENT_TX_COMMIT || e->kind == PT_EVENT_TX_ABORT) {
+    if (e->kind == PT_EVENT_TX_COMMIT || e->kind == PT_EVENT_TX_ABORT) {
         end_tx(s, e->kind == PT_EVENT_TX_COMMIT);
     } else if (e->kind == PT_EVENT_LOST || s->held.len == HELD_MAX) {
         end_tx(s, true);
         on_event(s, e);
-    } else if (!vec_try_push(&s->held, *e)) {
+    } else if (e->kind != PT_EVENT_TX_BEGIN && !vec_try_push(&s->held, *e)) {
         s->no_memory = true;
     }
 }
@@ -413,7 +429,7 @@ static void on_tx_event(struct pt_stack *s, const struct flow_event *e)
 int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (s->in_tx || events[i].kind == PT_EVENT_TX_BEGIN)
+        if (__builtin_expect(s->in_tx, 0))
             on_tx_event(s, &events[i]);
         else
             on_event(s, &events[i]);

@@ -38,6 +38,7 @@ struct doubt {
 struct pt_stack {
     struct trace_builder *b;
     size_t thread;
+    struct thread_builder *t; /* the same thread */
     struct functions *functions;
     struct call_sites *sites; /* NULL: frames know where they return to */
     fn_id syscall_fn, untraced_fn;

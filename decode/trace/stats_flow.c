@@ -12,9 +12,9 @@
 
 /* A function within a thread. */
 struct within {
-    uint32_t active;   /* of its calls on the stack */
-    uint32_t stretch;  /* that outer_ns is of */
-    uint64_t outer_ns; /* of its calls that lie in no other call of it */
+    uint32_t outermost; /* level where a call of it was last entered that lies in no other */
+    uint32_t stretch;   /* that outer_ns is of */
+    uint64_t outer_ns;  /* of its calls that lie in no other call of it */
 };
 
 struct open_call {
@@ -28,8 +28,8 @@ struct covered {
 };
 
 struct flow_thread {
-    struct open_call *open; /* the stack, the outermost first */
-    size_t len, cap;
+    struct open_call *open; /* by level: the stack, the outermost first; what lies above it is over */
+    size_t cap;
     VEC(struct span) carried; /* taken and open, the outermost first: where the builder ends them */
     struct within *fns;
     size_t nfn;
@@ -70,22 +70,20 @@ void stats_flow_free(struct stats_flow *f)
 
 /* ---- Counting, call by call ---- */
 
-static inline void leave(struct flow_thread *t, size_t level)
-{
-    while (t->len > level)
-        t->fns[t->open[--t->len].fn].active--;
-}
-
+/* What is open at lower levels is around it. */
 static inline bool enter(struct flow_thread *t, size_t level, fn_id fn)
 {
-    leave(t, level);
-    bool nested = t->fns[fn].active++ != 0;
-    t->open[t->len++] = (struct open_call){fn, nested};
+    struct within *in = &t->fns[fn];
+    bool nested = in->outermost < level && t->open[in->outermost].fn == fn;
+    if (!nested)
+        in->outermost = (uint32_t)level;
+    t->open[level] = (struct open_call){fn, nested};
     return nested;
 }
 
 /* A call that is over: its time is its own and its caller's no longer. */
-static inline void count(struct stats_flow *f, struct flow_thread *t, const struct span *s, size_t level, bool nested)
+static inline __attribute__((always_inline)) void count(struct stats_flow *f, struct flow_thread *t,
+                                                        const struct span *s, size_t level, bool nested)
 {
     uint64_t ns = s->end_ns - s->start_ns;
     struct tally_fn *fn = &f->tally.fns[s->fn];
@@ -108,7 +106,6 @@ static inline void count(struct stats_flow *f, struct flow_thread *t, const stru
 
 static void begin_stretch(struct stats_flow *f, struct flow_thread *t, uint64_t from_ns)
 {
-    leave(t, 0);
     t->stretch++;
     t->floor = 0;
     t->outermost_ns = 0;
@@ -122,7 +119,6 @@ static void wrap(struct stats_flow *f, struct flow_thread *t, const struct span 
 {
     struct tally_fn *fn = &f->tally.fns[s->fn];
     struct within *in = &t->fns[s->fn];
-    leave(t, 0);
     t->floor = s->depth;
     if (in->stretch == t->stretch) {
         fn->total_ns -= in->outer_ns;
@@ -281,7 +277,6 @@ static int take(struct stats_flow *f, size_t thread, const struct trace_pause *u
     take_carried(&k);
     for (; span_runs_next(&runs, &run) && !f->no_memory; n += run.n)
         take_run(&k, &run);
-    leave(t, k.carried.len);
     move_carried(&k);
     drop(from, &runs, n);
     return f->no_memory ? MTUI_E_NOMEM : 0;

@@ -14,7 +14,7 @@ struct span_chunk {
 };
 _Static_assert(sizeof(struct span_chunk) == sizeof(struct span), "chunks are counted in spans");
 
-struct frame {
+struct open_span {
     struct span *span; /* NULL: deeper than TRACE_MAX_DEPTH, not stored */
     fn_id fn;
 };
@@ -30,6 +30,7 @@ struct stretch {
 };
 
 struct thread_builder {
+    const struct trace_builder *owner;
     struct trace_thread info;
     char *comm;
     bool has_time;
@@ -38,7 +39,7 @@ struct thread_builder {
     struct span_chunk *spare; /* empty: the next one, where spans are taken (stats_flow.h) */
     size_t taken;             /* of the first chunk */
     bool borrowed; /* the chunks are another builder's */
-    VEC(struct frame) stack;
+    VEC(struct open_span) stack;
     VEC(struct stretch) stretches; /* all but the present one */
     VEC(fn_id) wraps;              /* frames found around others, in the order of finding */
     struct stretch now;
@@ -62,6 +63,8 @@ struct trace_builder {
 
 /* Takes t, whose pid and tid no other one has. */
 void trace_builder_add_thread(struct trace_builder *b, struct thread_builder *t);
+/* Room for more spans; NULL: memory is short. */
+struct span_chunk *trace_builder_add_chunk(struct thread_builder *t);
 /* Spans that nobody needs any more: the chunks before that one. */
 void trace_builder_drop(struct thread_builder *t, const struct span_chunk *until);
 
