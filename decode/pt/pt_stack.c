@@ -55,9 +55,9 @@ void pt_stack_free(struct pt_stack *s)
 
 /* ---- frames ---- */
 
-static inline void enter(struct pt_stack *s, uint64_t time, fn_id fn, unsigned flags)
+static void enter(struct pt_stack *s, uint64_t time, fn_id fn, unsigned flags)
 {
-    if (thread_builder_enter(s->t, time, fn, flags) < 0)
+    if (trace_builder_enter(s->b, s->thread, time, fn, flags) < 0)
         s->no_memory = true;
 }
 
@@ -72,7 +72,7 @@ static bool is_call(const struct frame *f)
 }
 
 /* Where the call was made, when this is one. A tail call is shown with the call that it answers. */
-static inline unsigned site_of(const struct pt_stack *s, const struct frame *f)
+static unsigned site_of(const struct pt_stack *s, const struct frame *f)
 {
     uint64_t ret = f->ret;
     if (!is_call(f) || (s->sites && !call_sites_behind(s->sites, f->ret, &ret)))
@@ -80,8 +80,8 @@ static inline unsigned site_of(const struct pt_stack *s, const struct frame *f)
     return span_site_flags(ret);
 }
 
-static inline void push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
-                        unsigned flags)
+void pt_stack_push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
+                   unsigned flags)
 {
     struct frame f = {.ret = ret, .fn = fn, .was = FN_NONE, .kind = (uint8_t)kind};
     if (!vec_try_push(&s->open, f)) {
@@ -89,12 +89,6 @@ static inline void push(struct pt_stack *s, uint64_t time, enum frame_kind kind,
         return;
     }
     enter(s, time, fn, flags | site_of(s, &f));
-}
-
-void pt_stack_push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
-                   unsigned flags)
-{
-    push(s, time, kind, fn, ret, flags);
 }
 
 void pt_stack_pop_to(struct pt_stack *s, uint64_t time, size_t len)
@@ -242,6 +236,19 @@ void pt_stack_wrap(struct pt_stack *s, uint64_t time, fn_id fn)
         s->no_memory = true;
 }
 
+static inline void on_call(struct pt_stack *s, const struct flow_event *e)
+{
+    enum frame_kind kind = e->at_start ? FRAME_CALL : FRAME_INNER;
+    if (__builtin_expect(s->sites || s->open.len == s->open.cap, 0)) {
+        pt_stack_push(s, e->time, kind, e->fn, e->addr, 0);
+        return;
+    }
+    s->open.data[s->open.len++] =
+        (struct frame){.ret = e->addr, .fn = e->fn, .was = FN_NONE, .kind = (uint8_t)kind};
+    if (thread_builder_enter(s->t, e->time, e->fn, span_site_flags(e->addr)) < 0)
+        s->no_memory = true;
+}
+
 /* A return whose place no open call is waiting at. */
 static void on_strange_return(struct pt_stack *s, const struct flow_event *e)
 {
@@ -304,18 +311,10 @@ static inline void go_on_in(struct pt_stack *s, const struct flow_event *e)
         pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
 }
 
-static inline void on_return(struct pt_stack *s, const struct flow_event *e)
+/* The top frame's call does not return there. */
+static __attribute__((noinline)) void on_return_further(struct pt_stack *s, const struct flow_event *e)
 {
-    struct frame *t = pt_stack_top(s);
-    if (t && s->parked.len && switches_stacks(s, t->fn) && unpark(s, e->time, e->addr))
-        return;
-    if (t && (s->sites ? is_call(t) && call_sites_return(s->sites, t->ret, e->addr)
-                       : t->kind == FRAME_CALL && t->ret == e->addr)) {
-        s->open.len--;
-        leave(s, e->time, 0);
-        go_on_in(s, e);
-        return;
-    }
+    const struct frame *t = pt_stack_top(s);
     if (t && t->kind == FRAME_BEGUN) {
         pt_stack_doubt(s, e);
         return;
@@ -329,6 +328,21 @@ static inline void on_return(struct pt_stack *s, const struct flow_event *e)
     }
     pt_stack_pop_to(s, e->time, at);
     go_on_in(s, e);
+}
+
+static inline void on_return(struct pt_stack *s, const struct flow_event *e)
+{
+    const struct frame *t = pt_stack_top(s);
+    if (t && s->parked.len && switches_stacks(s, t->fn) && unpark(s, e->time, e->addr))
+        return;
+    if (t && (s->sites ? is_call(t) && call_sites_return(s->sites, t->ret, e->addr)
+                       : t->kind == FRAME_CALL && t->ret == e->addr)) {
+        s->open.len--;
+        leave(s, e->time, 0);
+        go_on_in(s, e);
+        return;
+    }
+    on_return_further(s, e);
 }
 
 static void on_jump(struct pt_stack *s, const struct flow_event *e)
@@ -394,7 +408,7 @@ static inline void on_event(struct pt_stack *s, const struct flow_event *e)
     if (__builtin_expect(s->returning, 0))
         pt_stack_settle(s, e);
     if (e->kind == PT_EVENT_CALL)
-        push(s, e->time, e->at_start ? FRAME_CALL : FRAME_INNER, e->fn, e->addr, 0);
+        on_call(s, e);
     else if (e->kind == PT_EVENT_RETURN)
         on_return(s, e);
     else
@@ -405,22 +419,20 @@ static inline void on_event(struct pt_stack *s, const struct flow_event *e)
 
 static void end_tx(struct pt_stack *s, bool happened)
 {
-    for (size_t i = 0; happened && i < s->held.len; i++)
-        on_event(s, &s->held.data[i]);
-    if (happened && s->held.len)
-        s->last_ns = s->held.data[s->held.len - 1].time;
+    size_t n = happened ? s->held.len : 0;
     s->held.len = 0;
     s->in_tx = false;
+    pt_stack_events(s, s->held.data, n);
 }
 
 /* Events of a transaction wait for its outcome. Where that stays unknown, what was seen counts. */
-static void on_tx_event(struct pt_stack *s, const struct flow_event *e)
+static __attribute__((noinline)) void on_tx_event(struct pt_stack *s, const struct flow_event *e)
 {
     if (e->kind == PT_EVENT_TX_COMMIT || e->kind == PT_EVENT_TX_ABORT) {
         end_tx(s, e->kind == PT_EVENT_TX_COMMIT);
     } else if (e->kind == PT_EVENT_LOST || s->held.len == HELD_MAX) {
         end_tx(s, true);
-        on_event(s, e);
+        pt_stack_events(s, e, 1);
     } else if (e->kind != PT_EVENT_TX_BEGIN && !vec_try_push(&s->held, *e)) {
         s->no_memory = true;
     }

@@ -50,7 +50,8 @@ void walk_lose(struct pt_walk *w, enum gap_cause cause, uint64_t ip, const char 
     walk_settle(w, w->now);
     struct flow_event *e = walk_emit(w, PT_EVENT_LOST, 0, FN_NONE, w->insns);
     e->how = (uint8_t)cause;
-    w->unsettled = w->n; /* it is where the gap begins, however much time passes until the end of it */
+    e->time = walk_timeless(w) ? w->insns : w->now; /* where the gap begins, however much time passes until its end */
+    w->unsettled = w->n;
     walk_branch(w, PT_BRANCH_ERROR, ip, 0, PT_END_UNKNOWN);
     w->loss = (struct pt_loss){.first_byte = (uint64_t)(w->at - w->data),
                                .from_time = w->now,

@@ -11,7 +11,7 @@ struct pt_node *walk_node_at(struct pt_walk *w, uint64_t ip)
 
 /* ---- along a node ---- */
 
-static void take_call(struct pt_walk *w, struct pt_step *s)
+static inline __attribute__((always_inline)) void take_call(struct pt_walk *w, struct pt_step *s)
 {
     uint64_t insns = w->insns + s->insns;
     if (s->kind == PT_STEP_CALL) {
@@ -36,15 +36,19 @@ void walk_take_steps(struct pt_walk *w, struct pt_node *node, uint32_t n)
     }
 }
 
-/* The whole node up to its terminator has run. */
-static inline void run_node(struct pt_walk *w, struct pt_node *n)
+static __attribute__((noinline)) void take_calls(struct pt_walk *w, struct pt_node *n)
 {
-    if (__builtin_expect(w->sink.branch != NULL, 0)) {
+    for (uint32_t i = 0; i < n->n_calls; i++)
+        take_call(w, n->calls[i]);
+}
+
+/* The whole node up to its terminator has run. */
+static inline __attribute__((always_inline)) void run_node(struct pt_walk *w, struct pt_node *n)
+{
+    if (__builtin_expect(w->sink.branch != NULL, 0))
         walk_take_steps(w, n, n->n_steps);
-    } else {
-        for (uint32_t i = 0; i < n->n_calls; i++)
-            take_call(w, n->calls[i]);
-    }
+    else if (n->n_calls)
+        take_calls(w, n);
     w->insns += n->insns;
 }
 
@@ -86,31 +90,31 @@ bool walk_run_on(struct pt_walk *w)
     return true;
 }
 
-static inline bool follow(struct pt_walk *w, struct pt_node **link, uint64_t ip)
+/* NULL: memory is short. */
+static inline struct pt_node *follow(struct pt_walk *w, struct pt_node **link, uint64_t ip)
 {
-    if (!*link && !(*link = walk_node_at(w, ip)))
-        return false;
-    w->cur = *link;
-    return true;
+    if (__builtin_expect(!*link, 0) && !(*link = walk_node_at(w, ip)))
+        return NULL;
+    return w->cur = *link;
 }
 
 /* ---- outcomes ---- */
 
-static inline bool take_branch(struct pt_walk *w, struct pt_node *n, bool taken)
+/* What follows n; NULL: the position got lost. */
+static inline struct pt_node *take_branch(struct pt_walk *w, struct pt_node *n, bool taken)
 {
     run_node(w, n);
     if (!taken)
         return follow(w, &n->fall, n->next);
     if (w->sink.branch)
         walk_branch(w, PT_BRANCH_COND, n->term, n->target, PT_END_UNKNOWN);
-    if (!follow(w, &n->taken, n->target))
-        return false;
-    if (n->leaves)
-        walk_emit(w, PT_EVENT_JUMP, n->target, w->cur->start_fn, w->insns)->at_start = w->cur->starts_fn;
-    return true;
+    struct pt_node *to = follow(w, &n->taken, n->target);
+    if (n->leaves && to)
+        walk_emit(w, PT_EVENT_JUMP, n->target, to->start_fn, w->insns)->at_start = to->starts_fn;
+    return to;
 }
 
-static inline bool take_compressed_return(struct pt_walk *w, struct pt_node *n)
+static inline struct pt_node *take_compressed_return(struct pt_walk *w, struct pt_node *n)
 {
     run_node(w, n); /* its own calls are what it may return from */
     if (!w->returns_len) {
@@ -118,42 +122,40 @@ static inline bool take_compressed_return(struct pt_walk *w, struct pt_node *n)
             walk_lose(w, GAP_ERROR, n->term, "its call lies in a gap before: where it returns to is not known");
         else
             walk_mismatch(w);
-        return false;
+        return NULL;
     }
     struct return_entry *r = &w->returns[w->returns_top];
     w->returns_top = (w->returns_top + WALK_RETURNS - 1) % WALK_RETURNS;
     w->returns_len--;
     if (w->sink.branch)
         walk_branch(w, PT_BRANCH_RETURN, n->term, r->addr, PT_END_UNKNOWN);
-    struct pt_node *unknown = NULL;
-    if (!follow(w, r->node ? r->node : &unknown, r->addr))
-        return false;
-    walk_emit(w, PT_EVENT_RETURN, r->addr, w->cur->start_fn, w->insns)->at_start = w->cur->starts_fn;
-    return true;
+    struct pt_node *unknown = NULL, *to = follow(w, r->node ? r->node : &unknown, r->addr);
+    if (to)
+        walk_emit(w, PT_EVENT_RETURN, r->addr, to->start_fn, w->insns)->at_start = to->starts_fn;
+    return to;
 }
 
 /* Spends the waiting outcomes as far as the flow needs no address. */
 void walk_take_bits(struct pt_walk *w)
 {
-    while (w->n_bits && w->state == WALK_ON) {
-        struct pt_node *n = w->cur;
+    struct pt_node *n = w->state == WALK_ON ? w->cur : NULL;
+    while (n && w->n_bits) {
         bool bit = w->bits >> (w->n_bits - 1) & 1;
         switch (n->kind) {
         case PT_NODE_CONDITIONAL:
             w->n_bits--;
-            if (!take_branch(w, n, bit))
-                return;
+            n = take_branch(w, n, bit);
             break;
         case PT_NODE_RETURN:
             w->n_bits--;
-            if (!bit)
-                walk_mismatch(w);
-            else if (!take_compressed_return(w, n))
-                return;
-            break;
+            if (bit) {
+                n = take_compressed_return(w, n);
+                break;
+            }
+            walk_mismatch(w);
+            return;
         case PT_NODE_ON:
-            if (!walk_run_on(w))
-                return;
+            n = walk_run_on(w) ? w->cur : NULL;
             break;
         case PT_NODE_JUMP:
         case PT_NODE_CALL:

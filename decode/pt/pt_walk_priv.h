@@ -106,13 +106,14 @@ void walk_stop_time(struct pt_walk *w);
 void walk_restart_time(struct pt_walk *w);
 void walk_anchor_time(struct pt_walk *w);
 
+/* Its time is given to it when it is settled; where there is none, it is the count of instructions. */
 static inline struct flow_event *walk_emit(struct pt_walk *w, enum pt_event_kind kind, uint64_t addr, fn_id fn,
                              uint64_t insns)
 {
     if (__builtin_expect(w->n == w->cap, 0))
         walk_make_room(w);
     struct flow_event *e = &w->batch[w->n++];
-    e->time = walk_timeless(w) ? insns : w->now;
+    e->time = insns;
     e->addr = addr;
     e->insns = insns;
     e->fn = fn;

@@ -7,7 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
 #include "core/base/large.h"
-#include "decode/trace/trace_builder_add.h"
+#include "decode/trace/trace_builder_priv.h"
 
 #define CHUNK_FIRST 64
 #define CHUNK_MOST (((size_t)4 << 20) / sizeof(struct span) - 1) /* two huge pages, given back once sorted */
@@ -189,8 +189,21 @@ void trace_builder_cpu(struct trace_builder *b, size_t thread, int cpu)
 
 /* ---- Frames ---- */
 
+static uint64_t advance(struct thread_builder *t, uint64_t time_ns)
+{
+    if (!t->has_time) {
+        t->has_time = true;
+        t->now_ns = t->info.first_ns = t->info.last_ns = time_ns;
+    } else if (time_ns < t->now_ns) {
+        t->clamped++;
+    } else {
+        t->now_ns = time_ns;
+    }
+    return t->now_ns;
+}
+
 /* The next chunk, four times as large as the one before; NULL: memory is short. */
-struct span_chunk *trace_builder_add_chunk(struct thread_builder *t)
+static __attribute__((noinline)) struct span_chunk *add_chunk(struct thread_builder *t)
 {
     struct large_ahead *ahead = t->owner->ahead;
     size_t cap = t->last ? t->last->cap * 4 : CHUNK_FIRST;
@@ -214,23 +227,62 @@ struct span_chunk *trace_builder_add_chunk(struct thread_builder *t)
     return c;
 }
 
+static inline struct span *append_span(struct thread_builder *t)
+{
+    struct span_chunk *c = t->last;
+    if (__builtin_expect(!c || c->used == c->cap, 0) && !(c = add_chunk(t)))
+        return NULL;
+    return &c->spans[c->used++];
+}
+
+/* Opens a span at a depth relative to the present stretch. */
+static inline int open_span(struct thread_builder *t, uint64_t start_ns, uint64_t now_ns, uint16_t depth, fn_id fn,
+                            unsigned flags)
+{
+    struct span *s = append_span(t);
+    if (!s)
+        return MTUI_E_NOMEM;
+    if (!vec_try_push(&t->stack, ((struct open_span){.span = s, .fn = fn}))) {
+        t->last->used--;
+        return MTUI_E_NOMEM;
+    }
+    *s = (struct span){start_ns, now_ns, fn, depth, (uint16_t)flags};
+    if (!t->now.spans++)
+        t->now.first_ns = start_ns;
+    t->info.spans++;
+    return 0;
+}
+
+int thread_builder_enter_any(struct thread_builder *t, uint64_t time_ns, fn_id fn, unsigned flags)
+{
+    uint64_t now = advance(t, time_ns);
+    size_t depth = t->stack.len;
+    if (depth >= TRACE_MAX_DEPTH) {
+        t->too_deep++;
+        return vec_try_push(&t->stack, ((struct open_span){.fn = fn})) ? 0 : MTUI_E_NOMEM;
+    }
+    if (depth >= t->now.rows)
+        t->now.rows = depth + 1;
+    return open_span(t, now, now, (uint16_t)(depth + t->now.floor), fn, flags);
+}
+
 int trace_builder_enter(struct trace_builder *b, size_t thread, uint64_t time_ns, fn_id fn,
                         unsigned flags)
 {
-    return thread_builder_enter(b->threads.data[thread], time_ns, fn, flags);
+    return thread_builder_enter_any(b->threads.data[thread], time_ns, fn, flags);
 }
 
 int trace_builder_wrap(struct trace_builder *b, size_t thread, uint64_t time_ns, fn_id fn)
 {
     struct thread_builder *t = b->threads.data[thread];
-    uint64_t now = thread_builder_pass(t, time_ns);
+    uint64_t now = advance(t, time_ns);
     if (t->stack.len || !t->now.spans || t->now.rows >= TRACE_MAX_DEPTH)
         return trace_builder_enter(b, thread, time_ns, fn, SPAN_INFERRED_START);
     if (!vec_try_push(&t->wraps, fn))
         return MTUI_E_NOMEM;
     t->now.floor--;
     t->now.rows++;
-    return thread_builder_open(t, t->now.first_ns, now, t->now.floor, fn, SPAN_INFERRED_START);
+    return open_span(t, t->now.first_ns, now, t->now.floor, fn, SPAN_INFERRED_START);
 }
 
 static void end_stretch(struct trace_builder *b, struct thread_builder *t)
@@ -251,16 +303,28 @@ void trace_builder_cut(struct trace_builder *b, size_t thread, uint64_t time_ns,
         end_stretch(b, t);
 }
 
+void thread_builder_leave_any(struct thread_builder *t, uint64_t time_ns, unsigned flags)
+{
+    uint64_t now = advance(t, time_ns);
+    if (t->stack.len == 0)
+        return;
+    struct span *s = t->stack.data[--t->stack.len].span;
+    if (!s)
+        return;
+    s->end_ns = now;
+    s->flags |= (uint16_t)flags;
+}
+
 void trace_builder_leave(struct trace_builder *b, size_t thread, uint64_t time_ns, unsigned flags)
 {
-    thread_builder_leave(b->threads.data[thread], time_ns, flags);
+    thread_builder_leave_any(b->threads.data[thread], time_ns, flags);
 }
 
 int trace_builder_pause(struct trace_builder *b, size_t thread, uint64_t from_ns, uint64_t to_ns, fn_id fn,
                         struct trace_pause *out)
 {
     struct thread_builder *t = b->threads.data[thread];
-    uint64_t from = thread_builder_pass(t, from_ns);
+    uint64_t from = advance(t, from_ns);
     int rc = 0;
     if (to_ns > from) {
         rc = trace_builder_enter(b, thread, from, fn, 0);
@@ -307,7 +371,7 @@ void trace_builder_split(struct trace_builder *b, size_t thread, const struct tr
 
 void trace_builder_pass(struct trace_builder *b, size_t thread, uint64_t time_ns)
 {
-    thread_builder_pass(b->threads.data[thread], time_ns);
+    advance(b->threads.data[thread], time_ns);
 }
 
 size_t trace_builder_depth(const struct trace_builder *b, size_t thread)

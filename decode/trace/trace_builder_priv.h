@@ -63,8 +63,9 @@ struct trace_builder {
 
 /* Takes t, whose pid and tid no other one has. */
 void trace_builder_add_thread(struct trace_builder *b, struct thread_builder *t);
-/* Room for more spans; NULL: memory is short. */
-struct span_chunk *trace_builder_add_chunk(struct thread_builder *t);
+/* trace_builder_enter and trace_builder_leave. */
+int thread_builder_enter_any(struct thread_builder *t, uint64_t time_ns, fn_id fn, unsigned flags);
+void thread_builder_leave_any(struct thread_builder *t, uint64_t time_ns, unsigned flags);
 /* Spans that nobody needs any more: the chunks before that one. */
 void trace_builder_drop(struct thread_builder *t, const struct span_chunk *until);
 
