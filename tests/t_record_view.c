@@ -535,6 +535,81 @@ static void test_too_hot_is_a_question(void **state)
     tear_down(&b);
 }
 
+static bool has_given_up(void *arg)
+{
+    struct bench *b = arg;
+    struct session_status st;
+    loop_run_once(b->loop, 10000000);
+    session_get_status(b->m->session, &st);
+    return !st.rec.snapshot_busy;
+}
+
+/* ^C gives up the snapshot that is being written, then ends the recording as Space does; while it ends the screen says
+ * what Space does. */
+static void test_interrupt(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, "no-file,no-ack-stop", 30, 100); /* takes snapshots, and nothing comes of them */
+    assert_false(view_record.action(b.view, ACT_INTERRUPT, NULL)); /* nothing to end */
+    choose_target(&b);
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "[ENABLED]");
+    wait_text(&b, "  armed");
+    act(&b, ACT_SNAPSHOT);
+    wait_text(&b, "; ^C gives it up");
+    act(&b, ACT_INTERRUPT);
+    assert_true(run_until(has_given_up, &b, SOON));
+    assert_true(b.m->recording);
+    assert_int_equal(view_record.condition(b.view, "armed", ""), 1);
+    act(&b, ACT_INTERRUPT);
+    wait_text(&b, "[STOPPING]");
+    assert_true(row_of(&b, " Stopping    Space again presses: gives up the snapshot, then SIGTERM, SIGKILL") >= 0);
+    wait_text(&b, "[ENDED]");
+    wait_text(&b, "stopped, as asked for");
+    assert_false(view_record.action(b.view, ACT_INTERRUPT, NULL));
+    tear_down(&b);
+}
+
+/* With -o DIR each further recording has a directory of its own, and what is there is left alone. */
+static void test_next_directory(void **state)
+{
+    (void)state;
+    static const char *const suffix[] = {"", "-2", "-3"};
+    struct bench b;
+    set_up(&b, "", 30, 100);
+    char *dir = xasprintf("%s/rec", b.tmp), *option = xasprintf("-o %s", dir), *first = NULL;
+    char *ini = xasprintf("%s/session.ini", dir);
+    choose_target(&b);
+    assert_true(view_record.action(b.view, ACT_OPTIONS, option));
+    for (size_t i = 0; i < 3; i++) {
+        char *expected = xasprintf("%s%s", dir, suffix[i]);
+        act(&b, ACT_START_STOP);
+        wait_text(&b, "[ENABLED]");
+        wait_text(&b, "  armed");
+        assert_string_equal(snapshot_dir_path(session_dir(b.m->session)), expected);
+        act(&b, ACT_SNAPSHOT);
+        while (view_record.condition(b.view, "snapshots", "1") == 0)
+            loop_run_once(b.loop, -1);
+        act(&b, ACT_START_STOP);
+        wait_text(&b, "[ENDED]");
+        char *data = xasprintf("%s/snap-1/perf.data", expected);
+        assert_int_equal(access(data, R_OK), 0);
+        free(data);
+        if (i == 0)
+            first = run_read_file(ini, NULL);
+        free(expected);
+    }
+    char *now = run_read_file(ini, NULL);
+    assert_string_equal(now, first);
+    free(now);
+    free(first);
+    free(ini);
+    free(option);
+    free(dir);
+    tear_down(&b);
+}
+
 static void test_prompts(void **state)
 {
     (void)state;
@@ -577,6 +652,8 @@ int main(void)
         cmocka_unit_test(test_too_hot_is_a_question),
         cmocka_unit_test(field_F16_refusals_are_said),
         cmocka_unit_test(field_A9_a_missing_perf_is_named),
+        cmocka_unit_test(test_interrupt),
+        cmocka_unit_test(test_next_directory),
         cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_durations),
     };
