@@ -160,5 +160,24 @@ ignored=$(sed -n 's/^SigIgn:[[:space:]]*//p' "$tmp/err")
 check 'a program that is started is killed by it as ever' [ -n "$ignored" ]
 check 'signal 25 is not ignored' [ $((0x${ignored:-1000000} & 0x1000000)) -eq 0 ]
 
+# 7. A trigger in a library that the started program does not map, yet or ever: deadline and signals are heard all the
+# same, long before the program ends.
+program_of() { pgrep -f "^sleep $1\$"; }
+begin "$mtui" run -r sample -t libz.so.1:inflate --duration 1s --batch -o "$tmp/later" -- sleep 98761
+end_of_job 100
+check 'the deadline with a trigger that is not there yet: exit 1' [ $? -eq 1 ]
+check 'it waited for it' grep -q 'waiting for what is loaded later' "$tmp/err"
+check 'no longer than asked' grep -q 'stopped after 1.00 s, as asked for' "$tmp/err"
+program=$(program_of 98761)
+check 'the program runs on' alive "${program:-0}"
+kill -9 "$program"
+begin "$mtui" run -r sample -t libz.so.1:inflate --batch -o "$tmp/signal" -- sleep 98762
+wait_for 100 grep -q 'waiting for what is loaded later' "$tmp/err" || bad 'does not wait'
+kill -INT $job
+end_of_job 100
+check 'SIGINT with a trigger that is not there yet: exit 1' [ $? -eq 1 ]
+check 'said' grep -q 'no snapshot: ' "$tmp/err"
+check 'the program got the signal too' sh -c "! pgrep -f '^sleep 98762\$'"
+
 exec 7>&-
 finish_checks
