@@ -409,6 +409,45 @@ static void block_trap(void)
     change_trap(SIG_UNBLOCK);
 }
 
+/* What waits while it is blocked comes when it no longer is, and not before. */
+static void keep_trap(void)
+{
+    struct sigaction a = {.sa_sigaction = note_trap, .sa_flags = SA_SIGINFO}, now;
+    caught = 0;
+    sigaction(SIGTRAP, &a, NULL);
+    change_trap(SIG_BLOCK);
+    leaf(1);
+    raise(SIGTRAP);
+    leaf(2);
+    expect(caught == 0, "a blocked SIGTRAP was handled");
+    change_trap(SIG_UNBLOCK);
+    expect(caught == 1 && trap_codes[0] == SI_TKILL, "a SIGTRAP that waited was not handled");
+    sigaction(SIGTRAP, NULL, &now);
+    expect(now.sa_sigaction == note_trap, "the handler of SIGTRAP is another");
+}
+
+static void expect_ignored(void)
+{
+    struct sigaction now;
+    sigaction(SIGTRAP, NULL, &now);
+    expect(now.sa_handler == SIG_IGN, "SIGTRAP is not ignored any more");
+    kill(getpid(), SIGTRAP);
+}
+
+static void ignore_trap(void)
+{
+    signal(SIGTRAP, SIG_IGN);
+    leaf(1);
+    expect_ignored();
+    signal(SIGTRAP, SIG_DFL);
+}
+
+static void stay_deaf(void)
+{
+    leaf(1);
+    expect_ignored();
+}
+
 static long ticks(void)
 {
     return caught;
@@ -458,6 +497,7 @@ static const struct {
     {"many", many},         {"exit", end_here},
     {"block", block_trap},  {"traps", send_traps},      {"recursion", call_itself},
     {"leave", leave_call},  {"late", plain},
+    {"pending", keep_trap},  {"ignore", ignore_trap}, {"deaf", stay_deaf},
     {"births", make_short_threads},
 };
 
@@ -527,6 +567,8 @@ int main(int argc, char **argv)
     pthread_create(&u, NULL, sleeper, NULL);
     while (sleepers < 2)
         usleep(1000);
+    if (strcmp(name, "deaf") == 0)
+        signal(SIGTRAP, SIG_IGN);
     if (strcmp(name, "late") == 0)
         change_trap(SIG_BLOCK);
     puts("ready");

@@ -87,6 +87,50 @@ static void hit_while_blocked(void **state)
     }
 }
 
+/* A SIGTRAP of the program's own that it blocks, and SIGTRAP ignored, do not go with stepping: the window ends
+ * there, and the program finds nothing changed. */
+static void trap_wanted_by_the_program(void **state)
+{
+    static const char *const scenarios[] = {"pending", "ignore"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct stepper s;
+        stepper_start_gated(&s, scenarios[i]);
+        stepper_site(&s, "work");
+        struct step_recorder_options o = calls;
+        o.one_file = true;
+        o.when.max_snapshots = 1;
+        stepper_record(&s, &o, true);
+        stepper_command(&s, "enable");
+        stepper_go(&s);
+        assert_non_null(strstr(stepper_wait(&s, "ended: "), "ended: trap"));
+        stepper_command(&s, "stop");
+        stepper_stop(&s);
+        assert_true(stepper_compare(&s, s.data) > 1);
+        assert_true(stepper_end(&s) > 5);
+    }
+}
+
+/* What ignores SIGTRAP from the beginning is not stepped, and that is said: by a trigger, and all of it. */
+static void trap_ignored(void **state)
+{
+    (void)state;
+    for (int sites = 0; sites < 2; sites++) {
+        struct stepper s;
+        struct step_recorder_options o = {.tracer = {.at_sites = sites}};
+        int status;
+        stepper_start(&s, "deaf");
+        stepper_site(&s, "work");
+        stepper_record(&s, &o, true);
+        stepper_command(&s, "enable");
+        assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
+        s.pid = 0;
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+        stepper_runs_free(&s, "work");
+        stepper_end(&s);
+    }
+}
+
 /* A thread that blocks SIGTRAP when triggers are armed, as every new one does for a moment, is armed later. */
 static void blocked_at_first(void **state)
 {
@@ -234,6 +278,8 @@ int main(void)
         cmocka_unit_test(block),
         cmocka_unit_test(traps),
         cmocka_unit_test(hit_while_blocked),
+        cmocka_unit_test(trap_wanted_by_the_program),
+        cmocka_unit_test(trap_ignored),
         cmocka_unit_test(blocked_at_first),
         cmocka_unit_test(job_control),
         cmocka_unit_test(released_while_stopped),

@@ -19,6 +19,7 @@ static const struct {
     [STEP_END_STOPPED] = {"stopped", "it was asked to end"},
     [STEP_END_REPLACED] = {"replaced", "the program was replaced by another (exec)"},
     [STEP_END_FAILED] = {"failed", "its packets or its truth could not be kept (memory or disk is short)"},
+    [STEP_END_TRAP] = {"trap", "the program blocks a SIGTRAP that it got, or ignores SIGTRAP: stepping on would change that"},
     [STEP_END_ABANDONED] = {"abandoned", "mtui was gone (killed)"},
 };
 

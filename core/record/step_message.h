@@ -28,16 +28,20 @@ enum step_end {
     STEP_END_STOPPED,   /* on request */
     STEP_END_REPLACED,  /* by exec */
     STEP_END_FAILED,    /* its packets could not be kept */
+    STEP_END_TRAP,      /* the program blocks a SIGTRAP that it got, or ignores SIGTRAP */
     STEP_END_ABANDONED, /* whoever started the recorder is gone */
     STEP_ENDS
 };
 /* "returned" "left" "budget" "time" "starved" "exited" "killed" "stopped" "replaced" "failed"
- * "abandoned" */
+ * "trap" "abandoned" */
 const char *step_end_name(enum step_end end);
 /* False for any other name. */
 bool step_end_find(const char *name, enum step_end *out);
 /* A clause for people: "the call returned", … */
 const char *step_end_text(enum step_end end);
+
+/* A line that begins so is a sentence that whoever started the recording should read. */
+#define STEP_MESSAGE_NOTE "note: "
 
 enum step_message_kind {
     STEP_MESSAGE_HIT,    /* a thread came to a site; with TRIGGER_FIRE its call is stepped now */

@@ -2,8 +2,10 @@
 #include "core/session/session_priv.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/fmt.h"
+#include "core/record/step_message.h"
 
 /* ---- Recorder ---- */
 
@@ -17,7 +19,9 @@ static void on_state(void *arg, enum recorder_state state)
 
 static void on_log(void *arg, const char *line)
 {
-    session_log(arg, SESSION_INFO, "%s", line);
+    static const char note[] = "step: " STEP_MESSAGE_NOTE;
+    bool noted = strncmp(line, note, sizeof note - 1) == 0;
+    session_log(arg, noted ? SESSION_WARNING : SESSION_INFO, "%s", noted ? line + sizeof note - 1 : line);
 }
 
 static void on_key_turn(void *arg)

@@ -10,6 +10,8 @@
 #include "core/trigger/hwbreak.h"
 #include "core/step/step_tracer_priv.h"
 
+#define LOOKED_AT 32 /* armed threads at a time */
+
 /* ---- Sites ---- */
 
 void step_tracer_free_places(struct step_tracer *t)
@@ -205,25 +207,50 @@ void step_tracer_keep_ended(struct step_tracer *t, struct tracee *e)
         step_tracer_close_ended(t);
 }
 
-/* A thread that blocks SIGTRAP would only collect one: it has to wait (step_tracer_arm_late). One that is made while
- * we trace is armed all the same: the C library blocks everything until it has set it up. */
+/* A thread that blocks SIGTRAP would only collect one, and of one that ignores it stepping would change that: it has
+ * to wait (step_tracer_arm_late). One that is made while we trace is armed all the same: the C library blocks
+ * everything until it has set it up. */
 static bool can_be_stopped(struct step_tracer *t, struct tracee *e)
 {
-    e->blocked = !e->armed && !e->steps && is_chosen(t, e->tid) && has_begun(t) && tracee_blocks_trap(e);
+    e->blocked = !e->armed && !e->steps && is_chosen(t, e->tid) && has_begun(t) && tracee_unstoppable(e);
     return !e->blocked;
 }
 
 /* A thread that is just being made blocks every signal for a moment: nothing is said of it. */
-static void say_blocked(struct step_tracer *t, struct tracee *e)
+void step_tracer_say_blocked(struct step_tracer *t, struct tracee *e)
 {
     struct err err;
-    if (e->blocked_said)
+    const char *why = e->blocked_said ? NULL : tracee_unstoppable(e);
+    if (!why)
         return;
     e->blocked_said = true;
-    err_set(&err, MTUI_E_NOTSUP,
-            "thread %d blocks SIGTRAP, by which it would be stopped: it is not stepped until it no longer does",
-            (int)e->tid);
+    err_set(&err, MTUI_E_NOTSUP, "thread %d %s: it is not stepped until it no longer does", (int)e->tid, why);
     step_tracer_say(t, err.text);
+}
+
+bool step_tracer_may_step(struct step_tracer *t, struct tracee *e)
+{
+    if (!tracee_ignores_trap(e))
+        return true;
+    step_tracer_say_blocked(t, e);
+    if (!t->opt.at_sites) {
+        step_tracer_disarm(e);
+        e->blocked = true;
+    }
+    return false;
+}
+
+/* Armed threads are looked at in turn, a few each time: who blocks or ignores SIGTRAP twice in a row is told of. */
+static void look_at_armed(struct step_tracer *t)
+{
+    size_t n = t->tracees.len < LOOKED_AT ? t->tracees.len : LOOKED_AT;
+    for (size_t i = 0; i < n; i++) {
+        struct tracee *e = t->tracees.data[t->looked++ % t->tracees.len];
+        bool now = e->armed && !e->steps && !e->blocked_said && tracee_unstoppable(e);
+        if (now && e->blocked_seen)
+            step_tracer_say_blocked(t, e);
+        e->blocked_seen = now;
+    }
 }
 
 void step_tracer_arm_late(struct step_tracer *t)
@@ -232,12 +259,14 @@ void step_tracer_arm_late(struct step_tracer *t)
         struct tracee *e = t->tracees.data[i];
         if (!e->blocked)
             continue;
-        e->blocked = tracee_blocks_trap(e);
+        e->blocked = tracee_unstoppable(e) != NULL;
         if (e->blocked)
-            say_blocked(t, e);
+            step_tracer_say_blocked(t, e);
         else
             step_tracer_arm(t, e);
     }
+    if (t->enabled)
+        look_at_armed(t);
 }
 
 static const struct tracee *first_blocked(const struct step_tracer *t)
@@ -269,9 +298,9 @@ static int arm_all(struct step_tracer *t, struct err *err)
             step_tracer_say(t, t->refusal.text);
         return 0;
     }
-    if (!t->refusal.code && blocked)
-        err_set(&t->refusal, MTUI_E_NOTSUP, "thread %d blocks SIGTRAP, by which it would be stopped",
-                (int)blocked->tid);
+    const char *why = blocked ? tracee_unstoppable(blocked) : NULL;
+    if (!t->refusal.code && why)
+        err_set(&t->refusal, MTUI_E_NOTSUP, "thread %d %s", (int)blocked->tid, why);
     if (!t->refusal.code)
         err_set(&t->refusal, MTUI_E_NOTSUP, "no thread of process %d could be armed",
                 (int)t->opt.pid);

@@ -216,7 +216,7 @@ static void on_syscall(void *arg, pid_t tid, uint64_t number, uint64_t clock, ui
 static void on_message(void *arg, const char *sentence)
 {
     struct recorder *r = arg;
-    step_say_line(r->say, true, "%s", sentence);
+    step_say_line(r->say, true, STEP_MESSAGE_NOTE "%s", sentence);
 }
 
 /* No thread can be stopped: a recording that would never get anything ends with the reason. */

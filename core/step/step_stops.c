@@ -146,6 +146,8 @@ static void on_syscall_exit(struct step_tracer *t, struct tracee *e,
     e->in_syscall = false;
     if (changes_mappings(regs->orig_rax))
         step_tracer_refresh(t);
+    if (regs->orig_rax == SYS_rt_sigaction && regs->rdi == SIGTRAP)
+        e->trap_taken |= tracee_ignores_trap(e);
     if (regs->orig_rax == SYS_prctl)
         step_sideband_name(t->sideband, e->tid, t->clock);
     if (e->insn_pending)
@@ -179,7 +181,8 @@ static void on_event(struct step_tracer *t, struct tracee *e, uint64_t site)
     if (!e->steps && t->enabled && tracee_regs(e, &regs)) {
         if (site == STEP_CLOCK_SITE) {
             step_tracer_disarm(e);
-            step_window_begin(t, e);
+            if (step_tracer_may_step(t, e))
+                step_window_begin(t, e);
         } else if ((site & ~STEP_SITE_AHEAD) < t->places.len) {
             step_window_enter(t, e, (size_t)(site & ~STEP_SITE_AHEAD), site & STEP_SITE_AHEAD, &regs);
         }
@@ -197,6 +200,8 @@ static void on_signal(struct step_tracer *t, struct tracee *e, int sig)
             step_thread_interrupted(e->steps, regs.rip);
         e->insn_pending = false;
         e->signals++;
+        /* It blocks SIGTRAP, though its mask does not show it now: at full speed it is made to wait again. */
+        e->trap_taken |= sig == SIGTRAP && e->trap_masked;
     }
     resume(t, e, sig);
 }
@@ -238,6 +243,15 @@ static void take_over(struct step_tracer *t, struct tracee *e)
     step_tracer_drop(t, caller);
 }
 
+/* Of a thread inside the system call that has made it, or its program. */
+static void begin_or_arm(struct step_tracer *t, struct tracee *e)
+{
+    if (!step_tracer_wants_all(t, e))
+        step_tracer_arm(t, e);
+    else if (step_tracer_may_step(t, e))
+        step_window_begin_in_syscall(t, e);
+}
+
 static void on_exec(struct step_tracer *t, struct tracee *e)
 {
     take_over(t, e);
@@ -250,10 +264,7 @@ static void on_exec(struct step_tracer *t, struct tracee *e)
     step_tracer_disarm(e); /* the window's end has armed it by the former mappings */
     step_sideband_exec(t->sideband, t->clock);
     step_tracer_refresh(t);
-    if (step_tracer_wants_all(t, e))
-        step_window_begin_in_syscall(t, e);
-    else
-        step_tracer_arm(t, e);
+    begin_or_arm(t, e);
     resume(t, e, 0);
 }
 
@@ -262,12 +273,8 @@ static void on_new(struct step_tracer *t, struct tracee *e)
     count_step(e);
     if (t->released && !e->steps && tracee_blocks_trap(e))
         tracee_unmask_trap(e); /* the trap that waits is taken now */
-    if (!e->steps && !e->armed && t->enabled) {
-        if (step_tracer_wants_all(t, e))
-            step_window_begin_in_syscall(t, e);
-        else
-            step_tracer_arm(t, e);
-    }
+    if (!e->steps && !e->armed && t->enabled)
+        begin_or_arm(t, e);
     resume(t, e, 0);
 }
 
@@ -312,8 +319,10 @@ void step_stops_handle(struct step_tracer *t, pid_t tid, int status)
         on_event(t, e, data);
         break;
     case STOP_LATE: /* where it was hit is long past */
-        if (!e->steps)
+        if (!e->steps) {
             tracee_remask_trap(e);
+            step_tracer_say_blocked(t, e);
+        }
         resume(t, e, 0);
         break;
     case STOP_SIGNAL:

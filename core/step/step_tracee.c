@@ -109,6 +109,20 @@ bool tracee_blocks_trap(const struct tracee *t)
     return tracee_signal_in(t, "SigBlk", SIGTRAP);
 }
 
+bool tracee_ignores_trap(const struct tracee *t)
+{
+    return tracee_signal_in(t, "SigIgn", SIGTRAP);
+}
+
+const char *tracee_unstoppable(const struct tracee *t)
+{
+    if (tracee_blocks_trap(t))
+        return "blocks SIGTRAP, by which it would be stopped";
+    if (tracee_ignores_trap(t))
+        return "ignores SIGTRAP, which stepping would undo";
+    return NULL;
+}
+
 bool tracee_regs(const struct tracee *t, struct user_regs_struct *regs)
 {
     return ptrace(PTRACE_GETREGS, t->tid, NULL, regs) == 0;

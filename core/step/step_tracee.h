@@ -18,8 +18,9 @@ struct tracee {
     bool in_step;   /* inside PTRACE_SINGLESTEP: stops by itself in microseconds */
     bool listening; /* in a job-control stop that lasts until SIGCONT */
     bool armed;     /* events are open */
-    bool blocked;   /* not armed, because it blocks SIGTRAP */
+    bool blocked;   /* not armed, because it blocks or ignores SIGTRAP */
     bool blocked_said;
+    bool blocked_seen; /* it is armed, and did so at the last look */
     struct step_events events;
 
     /* While it is stepped: */
@@ -33,6 +34,7 @@ struct tracee {
     uint64_t syscall_ns;       /* when it began, wall clock */
     bool trap_masked;          /* the program blocks SIGTRAP; its mask does not show it now */
     bool end_asked;            /* the window ends at the next stop */
+    bool trap_taken;           /* the program wants SIGTRAP for itself: so does it */
     uint64_t start_clock, start_ns;
     uint64_t entry_sp;         /* 0: the window has no return to wait for */
     bool inside;               /* it began inside a function, whose return slot is at entry_sp or above */
@@ -66,6 +68,10 @@ bool tracee_syscall_restarts(const struct user_regs_struct *regs);
 /* Whether sig is in a set of /proc/TID/status ("SigCgt", "SigBlk", "SigPnd"). */
 bool tracee_signal_in(const struct tracee *t, const char *set, int sig);
 bool tracee_blocks_trap(const struct tracee *t);
+/* The trap of a step makes the kernel forget that a program ignores SIGTRAP (force_sig_info, as below). */
+bool tracee_ignores_trap(const struct tracee *t);
+/* Why it cannot be stepped now, as a clause about it; NULL: it can. */
+const char *tracee_unstoppable(const struct tracee *t);
 /* True when a handler of the program is called for sig. */
 bool tracee_catches(const struct tracee *t, int sig);
 

@@ -26,6 +26,7 @@ struct step_tracer {
     bool means_tried;   /* uprobes were refused and breakpoints looked at */
     struct err refusal; /* why a thread could not be armed, the first one of them */
     bool enabling;      /* threads are being armed one by one */
+    size_t looked; /* tracees, one by one, by step_tracer_arm_late */
     bool enabled, exec_seen, released;
 };
 
@@ -47,6 +48,11 @@ void step_tracer_disarm(struct tracee *e);
  * (slow_close.h), and closed together when they are many. */
 void step_tracer_keep_ended(struct step_tracer *t, struct tracee *e);
 void step_tracer_close_ended(struct step_tracer *t);
+/* Says once why this thread cannot be stepped, if it cannot. */
+void step_tracer_say_blocked(struct step_tracer *t, struct tracee *e);
+/* False when stepping it would change what the program has done with SIGTRAP; that is said, and it waits for
+ * step_tracer_arm_late. */
+bool step_tracer_may_step(struct step_tracer *t, struct tracee *e);
 /* True: this thread is to be stepped from the moment it can be. */
 bool step_tracer_wants_all(const struct step_tracer *t, const struct tracee *e);
 void step_tracer_free_places(struct step_tracer *t);

@@ -33,7 +33,7 @@ void step_window_begin(struct step_tracer *t, struct tracee *e)
     e->signals = 0;
     e->insn = (struct step_insn){0};
     e->insn_pending = e->trap_due = e->in_syscall = e->restarting = e->end_asked = false;
-    e->trap_masked = false;
+    e->trap_masked = e->trap_taken = false;
     tracee_unmask_trap(e);
     step_events_enable(&e->events, false);
 }
@@ -108,7 +108,7 @@ void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site, boo
                            .clock = t->clock,
                            .arg1 = regs->rdi,
                            .arg2 = regs->rsi};
-    if (!t->cb.hit || !t->cb.hit(t->cb.arg, &hit))
+    if (!step_tracer_may_step(t, e) || !t->cb.hit || !t->cb.hit(t->cb.arg, &hit))
         return;
     step_window_begin(t, e);
     uint8_t code[STEP_INSN_MAX];
@@ -161,6 +161,8 @@ bool step_window_over(const struct step_tracer *t, const struct tracee *e, uint6
         *end = returned(e, sp) ? STEP_END_RETURNED : STEP_END_LEFT;
     else if (step_thread_status(e->steps, NULL) < 0)
         *end = STEP_END_FAILED;
+    else if (e->trap_taken)
+        *end = STEP_END_TRAP;
     else if (!t->enabled || e->end_asked)
         *end = STEP_END_STOPPED;
     else if (t->opt.budget && done >= t->opt.budget)
