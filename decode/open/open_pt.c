@@ -12,7 +12,9 @@
 #include "decode/pt/pt_runs.h"
 #include "decode/pt/pt_stack.h"
 
-#define PIECE_BYTES ((size_t)32 << 10)
+/* What is handed from a decoding thread to the one that makes the stacks: its events should still be in a cache then,
+ * at some 50 bytes of them a byte of trace. Shorter pieces are mostly the PSB at their beginning. */
+#define PIECE_BYTES ((size_t)8 << 10)
 
 /* A thread of the trace, and its stack. */
 struct thread {
