@@ -530,9 +530,54 @@ static void call_sites(void **state)
     free(got);
 }
 
+/* Times that go backwards are raised to the latest one before and counted; how many events come at once does not
+ * matter. The end of tracing at 90 is none of them: nothing begins or ends then. */
+static void raised_times_are_counted_alike(void **state)
+{
+    const struct {
+        uint64_t time;
+        enum pt_event_kind kind;
+        char fn, to;
+        unsigned offset;
+    } steps[] = {{100, PT_EVENT_BEGIN, 'a', 'a', 0},  {110, PT_EVENT_CALL, 'a', 'b', 8},
+                 {50, PT_EVENT_CALL, 'b', 'c', 8}, /* raised */
+                 {120, PT_EVENT_RETURN, 'b', 'b', 8}, {200, PT_EVENT_END, 'b', 0, 16},
+                 {90, PT_EVENT_BEGIN, 'b', 'b', 16},  {190, PT_EVENT_RETURN, 'a', 'a', 8} /* raised */};
+    size_t n = sizeof steps / sizeof *steps;
+    (void)state;
+    for (size_t at_once = 1; at_once <= n; at_once++) {
+        struct rig r = rig();
+        struct flow_event e[sizeof steps / sizeof *steps];
+        size_t spans;
+        for (size_t i = 0; i < n; i++)
+            e[i] = (struct flow_event){.time = steps[i].time,
+                                       .addr = at(steps[i].fn, steps[i].offset),
+                                       .fn = steps[i].to ? id(&r, steps[i].to) : FN_NONE,
+                                       .kind = (uint8_t)steps[i].kind,
+                                       .how = PT_END_ASYNC,
+                                       .at_start = steps[i].kind == PT_EVENT_CALL || i == 0};
+        for (size_t i = 0; i < n; i += at_once)
+            assert_int_equal(pt_stack_events(r.stack, e + i, n - i < at_once ? n - i : at_once), 0);
+        pt_stack_free(r.stack);
+        assert_int_equal(trace_builder_clamped(r.b), 2);
+        assert_int_equal(trace_builder_finish(r.b, &r.t, NULL), 0);
+        trace_builder_free(r.b);
+        const struct span *b = trace_row(r.t, 0, 1, &spans);
+        assert_int_equal(spans, 1);
+        assert_int_equal(b->start_ns, 110);
+        assert_int_equal(b->end_ns, 200);
+        const struct span *c = trace_row(r.t, 0, 2, &spans);
+        assert_int_equal(spans, 1);
+        assert_int_equal(c->start_ns, 110);
+        assert_int_equal(c->end_ns, 120);
+        trace_free(r.t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(raised_times_are_counted_alike),
         cmocka_unit_test(calls_nest),       cmocka_unit_test(field_D1_D6_skipped_frames),
         cmocka_unit_test(field_D1_longjmp_a_hundred_thousand_times),
         cmocka_unit_test(tail_calls),       cmocka_unit_test(retpolines),

@@ -58,7 +58,7 @@ static int read_exact(struct open_context *c, struct perf_file *f, struct err *e
         c->exact = trace_builder_new(c->functions);
     if (!c->flow && c->options->statistics)
         c->flow = stats_flow_new(c->exact);
-    return open_pt(c, f, c->exact, err);
+    return c->options->branch ? open_branches(c, f, err) : open_pt(c, f, c->exact, err);
 }
 
 static void note_partial(struct open_context *c, const struct perf_file *f)
@@ -70,11 +70,50 @@ static void note_partial(struct open_context *c, const struct perf_file *f)
         c->partial = c->notes.data[c->notes.len - 1];
 }
 
+/* The latest time that is known of what was read, of samples from `before` on. */
+static uint64_t latest_time(const struct open_context *c, size_t before)
+{
+    uint64_t first = 0, last = 0;
+    const struct sample_event *e = sample_log_events(c->log);
+    if (c->exact) {
+        trace_builder_times(c->exact, &first, &last);
+        return last;
+    }
+    for (size_t i = before; i < sample_log_count(c->log); i++)
+        if (e[i].time_ns != SAMPLE_NO_TIME && e[i].time_ns > last)
+            last = e[i].time_ns;
+    return last;
+}
+
+/* The end of a file that is cut or damaged is a gap where everything known ends. */
+static void take_cut(struct open_context *c, const struct perf_file *f, size_t before)
+{
+    const struct perf_file_info *info = perf_file_info(f);
+    if (!info->unread_offset)
+        return;
+    struct gap g = {.bytes = info->unread_bytes,
+                    .cause = GAP_LOST,
+                    .detail = xasprintf("%s (%llu bytes from byte %llu of the file on)",
+                                        perf_file_partial(f) ? perf_file_partial(f) : "the file is cut",
+                                        (unsigned long long)info->unread_bytes,
+                                        (unsigned long long)info->unread_offset)};
+    g.start_ns = g.end_ns = latest_time(c, before);
+    vec_push(&c->cuts, g);
+}
+
+static void put_cuts(struct open_context *c, struct trace_builder *b, bool exact)
+{
+    for (size_t i = 0; i < c->cuts.len; i++) {
+        trace_builder_gap(b, &c->cuts.data[i]);
+        c->trace_bytes += exact ? c->cuts.data[i].bytes : 0; /* announced, and skipped */
+        free((void *)(uintptr_t)c->cuts.data[i].detail);
+    }
+    c->cuts.len = 0;
+}
+
 static int read_perf(struct open_context *c, struct perf_file *f, const char *name, struct err *err)
 {
-    if (c->options->branch && perf_file_info(f)->has_auxtrace)
-        return open_branches(c, f, err);
-    if (c->options->branch)
+    if (c->options->branch && !perf_file_info(f)->has_auxtrace)
         return err_set(err, MTUI_E_NOTSUP, "%s holds no hardware trace, so it has no branches", name);
     size_t before = sample_log_count(c->log);
     int rc = open_samples(c, f, err);
@@ -94,6 +133,7 @@ static int read_perf(struct open_context *c, struct perf_file *f, const char *na
     }
     perf_file_check(f); /* it was mapped all the time */
     note_partial(c, f);
+    take_cut(c, f, before);
     return rc;
 }
 
@@ -298,12 +338,17 @@ static void note_account(struct open_context *c, const struct sample_log_account
                   sample_log_source(c->log, 0)->name);
 }
 
+void open_note_raised(struct open_context *c, uint64_t n)
+{
+    char text[FMT_MAX];
+    if (n)
+        open_note(c, "%s times went backwards and were raised", fmt_count(text, n));
+}
+
 static void note_builder(struct open_context *c, const struct trace_builder *b)
 {
     char n[FMT_MAX];
-    if (trace_builder_clamped(b))
-        open_note(c, "%s times went backwards and were raised",
-                  fmt_count(n, trace_builder_clamped(b)));
+    open_note_raised(c, trace_builder_clamped(b));
     if (trace_builder_too_deep(b))
         open_note(c, "%s calls were nested more than %u deep and are not shown",
                   fmt_count(n, trace_builder_too_deep(b)), (unsigned)TRACE_MAX_DEPTH);
@@ -327,6 +372,7 @@ static int build_trace(struct open_context *c, struct recording *r, struct err *
     if (rc == 0) {
         if (!exact && c->stopped)
             open_not_decoded(c, b, 0, a.last_ns, a.last_ns, c->rest_bytes);
+        put_cuts(c, b, exact);
         if (c->flow && stats_flow_end(c->flow) < 0)
             rc = err_set(err, MTUI_E_NOMEM, "not enough memory for the statistics");
         if (rc == 0)
@@ -409,6 +455,9 @@ static int open_once(struct recording **out, const char *path, const struct open
     if (maps)
         maps_log_close(maps);
     open_found_free(&found);
+    for (size_t i = 0; i < c.cuts.len; i++)
+        free((void *)(uintptr_t)c.cuts.data[i].detail);
+    vec_free(&c.cuts);
     stats_flow_free(c.flow);
     pt_seams_free(c.seams);
     if (rc < 0) {

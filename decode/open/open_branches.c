@@ -3,27 +3,27 @@
 #include <stdlib.h>
 
 #include "core/base/alloc.h"
-#include "core/base/fmt.h"
 #include "core/base/vec.h"
+#include "decode/open/open_losses.h"
 #include "decode/open/open_priv.h"
 #include "decode/pt/pt_decode.h"
-
-#define PIECE_BYTES ((size_t)64 << 10)
 
 struct queue { /* the branches of one stream that were not handed on yet */
     const struct pt_stream *stream;
     pid_t tid; /* running at its end */
     VEC(struct open_branch) items;
     size_t first;
+    uint64_t last_ns; /* of the last one that came */
 };
 
 struct lister {
     struct open_context *c;
     struct pt_source source;
+    struct open_losses losses;
     const struct pt_piece *piece;
     VEC(struct queue) queues;
     size_t queue;
-    uint64_t bytes_done, bytes_lost;
+    uint64_t bytes_done, raised;
     bool no_memory;
 };
 
@@ -70,8 +70,11 @@ static void on_branches(void *arg, const struct pt_branch *branches, size_t n)
                                   .branch = *b};
         if (b->time < q->stream->limits.from_ns || b->time >= q->stream->limits.to_ns)
             continue; /* another snapshot tells it */
-        if (q->items.len && q->items.data[q->items.len - 1].time_ns > out.time_ns)
-            out.time_ns = q->items.data[q->items.len - 1].time_ns;
+        if (out.time_ns < q->last_ns) {
+            out.time_ns = q->last_ns;
+            l->raised++;
+        }
+        q->last_ns = out.time_ns;
         if (pt_streams_count(l->source.streams) == 1)
             l->c->options->branch(l->c->options->branch_arg, &out);
         else if (!vec_try_push(&q->items, out))
@@ -84,7 +87,7 @@ static void on_branches(void *arg, const struct pt_branch *branches, size_t n)
 static void on_loss(void *arg, const struct pt_loss *loss)
 {
     struct lister *l = arg;
-    l->bytes_lost += loss->bytes;
+    free(open_losses_add(&l->losses, l->piece, loss));
 }
 
 static void on_mark(void *arg, enum mark_kind kind, uint64_t time, uint64_t value)
@@ -99,7 +102,7 @@ static void on_end(void *arg, uint64_t insns, uint64_t bytes)
 {
     struct lister *l = arg;
     (void)insns;
-    (void)bytes;
+    l->c->decoded_bytes += bytes;
     l->bytes_done += l->piece->stop - l->piece->from;
     open_progress(l->c, "decoding", l->bytes_done, pt_streams_bytes(l->source.streams, NULL));
 }
@@ -115,7 +118,7 @@ static int list(struct lister *l, struct err *err)
                                   .end = on_end,
                                   .arg = l};
     int rc = pt_pieces_cut(&pieces, l->source.streams, &l->source.clock,
-                           o.libipt ? SIZE_MAX : PIECE_BYTES, pt_streams_count(l->source.streams) > 1);
+                           o.libipt ? SIZE_MAX : PT_PIECE_BYTES, pt_streams_count(l->source.streams) > 1);
     if (rc < 0)
         rc = err_set(err, rc, "not enough memory for this trace");
     else
@@ -130,15 +133,19 @@ static int list(struct lister *l, struct err *err)
 
 int open_branches(struct open_context *c, struct perf_file *f, struct err *err)
 {
-    struct lister l = {.c = c};
-    char lost[FMT_MAX], all[FMT_MAX];
+    struct lister l = {.c = c, .losses = {.c = c, .source = &l.source}};
     struct pt_input input = open_pt_input(c);
     int rc = pt_source_open(&l.source, &input, f, err);
     if (rc == 0)
         rc = list(&l, err);
-    if (rc == 0 && l.bytes_lost)
-        open_note(c, "%s of %s trace bytes told nothing", fmt_size(lost, l.bytes_lost),
-                  fmt_size(all, pt_streams_bytes(l.source.streams, NULL)));
+    if (rc == 0) {
+        uint64_t twice;
+        c->trace_bytes += pt_streams_bytes(l.source.streams, &twice);
+        c->repeated_bytes += twice;
+        open_losses_note(&l.losses);
+        open_note_raised(c, l.raised);
+    }
+    open_losses_free(&l.losses);
     for (size_t i = 0; i < l.queues.len; i++)
         vec_free(&l.queues.data[i].items);
     vec_free(&l.queues);

@@ -30,6 +30,7 @@ struct open_context {
     uint64_t trace_bytes, decoded_bytes, repeated_bytes; /* as in trace_info */
     bool stopped;        /* text or samples were not read to their end, because that was enough */
     uint64_t rest_bytes; /* that were not; 0: how many is not known */
+    VEC(struct gap) cuts; /* the end of each input that could not be read to its end; details from malloc */
     const char *partial; /* the first sentence about what could not be read; owned by notes */
     VEC(char *) notes;
     VEC(struct open_module) modules;
@@ -42,6 +43,9 @@ bool open_enough(const struct open_context *c);
 /* Adds a sentence; the same one is not added twice. */
 void open_note(struct open_context *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* So many times of the data went backwards; 0: nothing is said. */
+void open_note_raised(struct open_context *c, uint64_t n);
+
 /* Adds the samples, switches and tasks of f to the log, and its symbol account to the modules. */
 int open_samples(struct open_context *c, struct perf_file *f, struct err *err);
 
@@ -49,13 +53,12 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err);
 int open_text(struct open_context *c, int fd, const void *bytes, size_t n, const char *name,
               struct err *err);
 
-/* Decodes the Intel PT data of f into b. */
+/* Decodes the Intel PT data of f into b (open_branches: hands its branches to options->branch). */
 int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b, struct err *err);
 
 /* What decoding Intel PT data takes of the context, which must outlive it. */
 struct pt_input open_pt_input(const struct open_context *c);
 
-/* Hands the branches of f's Intel PT data to options->branch. */
 int open_branches(struct open_context *c, struct perf_file *f, struct err *err);
 
 /* ---- What is there so far (open_part.c) ---- */

@@ -7,14 +7,11 @@
 #include "core/base/alloc.h"
 #include "core/base/cpus.h"
 #include "core/base/fmt.h"
+#include "decode/open/open_losses.h"
 #include "decode/open/open_priv.h"
 #include "decode/pt/pt_decode.h"
 #include "decode/pt/pt_runs.h"
 #include "decode/pt/pt_stack.h"
-
-/* What is handed from a decoding thread to the one that makes the stacks: its events should still be in a cache then,
- * at some 50 bytes of them a byte of trace. Shorter pieces are mostly the PSB at their beginning. */
-#define PIECE_BYTES ((size_t)8 << 10)
 
 /* A thread of the trace, and its stack. */
 struct thread {
@@ -27,30 +24,30 @@ struct thread {
     struct pt_stack *stack;
 };
 
-#define KSYM_TEXT 300 /* names of BPF programs have 40 bytes at most */
-
-/* Code that was not at hand, by mapping. */
-struct missing {
-    char *where;
-    const char *why; /* NULL: nothing to say */
-    bool kernel;
-    uint64_t bytes, times;
+/* Of a stream of which other snapshots tell the beginning. */
+struct early {
+    const struct pt_stream *stream;
+    bool shown;              /* events within its limits have come */
+    struct flow_event event; /* the last one before, */
+    pid_t tid;               /* and whose it is */
 };
 
 struct decoder {
     struct open_context *c;
     struct trace_builder *b;
     struct pt_source source;
+    struct open_losses losses;
     struct pt_pieces pieces;
     struct pt_runs *runs;
     const struct pt_piece *piece;
     size_t pieces_done;
     VEC(struct thread) threads;
-    VEC(struct missing) missing;
-    VEC(struct flow_event) shifted;
+    VEC(struct flow_event) shifted, within;
+    VEC(struct early) early;
     size_t last_thread; /* most runs are the last one's */
     uint64_t first_insn; /* where instructions are the time: what earlier snapshots have told ends there */
-    uint64_t bytes_done, bytes_lost, losses, frequency;
+    uint64_t piece_from_ns; /* the latest time known when the piece in hand began */
+    uint64_t bytes_done, frequency;
     int rc;
 };
 
@@ -129,25 +126,47 @@ static int put_events(struct decoder *d, struct thread *t, const struct flow_eve
     return rc;
 }
 
-/* Of a run, what lies within the times that its stream is to tell. True: its beginning does not, and tracing goes on
- * in what was running then (begin). */
-static bool limit(struct pt_run *run, struct flow_event *begin)
+static struct early *early_of(struct decoder *d, const struct pt_stream *stream)
+{
+    for (size_t i = 0; i < d->early.len; i++)
+        if (d->early.data[i].stream == stream)
+            return &d->early.data[i];
+    vec_push(&d->early, ((struct early){.stream = stream, .event = {.kind = PT_EVENT_END}}));
+    return &d->early.data[d->early.len - 1];
+}
+
+/* What was running goes on where the limits begin. */
+static bool begin_within(struct decoder *d, struct early *early, pid_t tid)
+{
+    struct flow_event begin = early->event;
+    bool runs = !early->shown && early->tid == tid && begin.kind != PT_EVENT_END && begin.kind != PT_EVENT_LOST;
+    early->shown = true;
+    begin.kind = PT_EVENT_BEGIN;
+    begin.at_start = false;
+    begin.time = early->stream->limits.from_ns;
+    return !runs || vec_try_push(&d->within, begin);
+}
+
+/* Of a run, what lies within the times that its stream is to tell: event by event, however many come at once. */
+static int limit(struct decoder *d, struct pt_run *run)
 {
     const struct pt_stream_limits *l = &run->stream->limits;
-    size_t early = 0;
-    while (run->n && run->events[run->n - 1].time >= l->to_ns)
-        run->n--;
-    while (early < run->n && run->events[early].time < l->from_ns)
-        early++;
-    run->events += early;
-    run->n -= early;
-    if (!early || !run->n || run->events[-1].kind == PT_EVENT_END || run->events[-1].kind == PT_EVENT_LOST)
-        return false;
-    *begin = run->events[-1];
-    begin->kind = PT_EVENT_BEGIN;
-    begin->at_start = false;
-    begin->time = l->from_ns;
-    return true;
+    if (!l->from_ns && l->to_ns == UINT64_MAX)
+        return 0;
+    struct early *early = early_of(d, run->stream);
+    bool ok = true;
+    d->within.len = 0;
+    for (size_t i = 0; i < run->n && ok; i++) {
+        const struct flow_event *e = &run->events[i];
+        if (e->time < l->from_ns) {
+            early->event = *e;
+            early->tid = run->tid;
+        } else if (e->time < l->to_ns)
+            ok = begin_within(d, early, run->tid) && vec_try_push(&d->within, *e);
+    }
+    run->events = d->within.data;
+    run->n = d->within.len;
+    return ok ? 0 : MTUI_E_NOMEM;
 }
 
 static int on_run(void *arg, const struct pt_run *told)
@@ -155,10 +174,9 @@ static int on_run(void *arg, const struct pt_run *told)
     struct decoder *d = arg;
     struct pt_run within = *told;
     const struct pt_run *run = &within;
-    struct flow_event begin;
-    bool begun = limit(&within, &begin);
-    if (!run->n)
-        return 0;
+    int rc = limit(d, &within);
+    if (rc < 0 || !run->n)
+        return rc;
     struct thread *t = thread_of(d, run->tid);
     const struct flow_event *events = run->events;
     /* Another snapshot's stream: nothing goes on from one to the next. A CPU's is another stream as well. */
@@ -168,8 +186,7 @@ static int on_run(void *arg, const struct pt_run *told)
     note_cpu(d, t, run);
     if (!pt_clock_has_time(&d->source.clock) && (events = shift(d, t, run)) == NULL)
         return MTUI_E_NOMEM;
-    int rc = begun ? put_events(d, t, &begin, 1) : 0;
-    return rc < 0 ? rc : put_events(d, t, events, run->n);
+    return put_events(d, t, events, run->n);
 }
 
 /* ---- what is still to be decoded ---- */
@@ -220,7 +237,10 @@ static void on_begin(void *arg, const struct pt_piece *piece)
 {
     struct decoder *d = arg;
     int rc = pt_runs_begin(d->runs, piece);
+    uint64_t first = 0;
     d->piece = piece;
+    d->piece_from_ns = 0;
+    trace_builder_times(d->b, &first, &d->piece_from_ns);
     d->rc = d->rc ? d->rc : rc;
     if (d->rc == 0 && d->pieces_done > 0 && open_part_due(d->c)) {
         struct trace_builder *b = trace_builder_fork(d->b);
@@ -234,54 +254,6 @@ static void on_events(void *arg, const struct flow_event *events, size_t n)
     struct decoder *d = arg;
     if (d->rc == 0)
         d->rc = pt_runs_events(d->runs, events, n);
-}
-
-static const char *where_is(const struct decoder *d, const struct pt_loss *loss, pid_t tid, const char **why)
-{
-    const char *path = code_image_where(d->source.image, pt_source_process(&d->source, tid),
-                                        loss->from_time, loss->ip, why);
-    return path && !*path ? "memory without a file" : path;
-}
-
-static void note_missing(struct decoder *d, const char *where, const char *why, bool kernel, uint64_t bytes)
-{
-    size_t i = 0;
-    while (i < d->missing.len && strcmp(d->missing.data[i].where, where) != 0)
-        i++;
-    if (i == d->missing.len)
-        vec_push(&d->missing, ((struct missing){.where = xstrdup(where), .why = why, .kernel = kernel}));
-    d->missing.data[i].bytes += bytes;
-    d->missing.data[i].times++;
-}
-
-/* A reason that names the file first says it all: where it is cut, the file and what is wrong stay. */
-static bool begins_with(const char *why, const char *where)
-{
-    return why && strncmp(why, where, strlen(where)) == 0;
-}
-
-static char *describe(struct decoder *d, const struct pt_loss *loss, pid_t tid)
-{
-    if (loss->cause == GAP_NO_IMAGE) {
-        const char *why, *where = where_is(d, loss, tid, &why);
-        char bpf[KSYM_TEXT];
-        uint64_t start;
-        const char *ksymbol = where ? NULL : addrspaces_ksymbol(d->source.as, loss->ip, &start);
-        bool kernel = !where && loss->ip >> 63;
-        if (ksymbol) {
-            snprintf(bpf, sizeof bpf, "BPF program %s", ksymbol);
-            where = bpf;
-        } else if (!where) {
-            where = kernel ? "the kernel" : "memory where nothing is known to be mapped";
-        }
-        note_missing(d, where, why, kernel, loss->bytes);
-        if (begins_with(why, where))
-            return xstrdup(why);
-        return why ? xasprintf("%s: %s: %s", where, loss->why, why) : xasprintf("%s: %s", where, loss->why);
-    }
-    if (loss->ip)
-        return xasprintf("%s, at %llx", loss->why, (unsigned long long)loss->ip);
-    return xstrdup(loss->why);
 }
 
 /* Where instructions are the time: those of the pieces before, as for events. */
@@ -298,12 +270,9 @@ static struct pt_loss placed(const struct decoder *d, const struct pt_loss *loss
     struct pt_loss l = *loss;
     if (l.from_time || !pt_clock_has_time(&d->source.clock))
         return l;
-    uint64_t first = 0, last = 0;
     if (!l.to_time)
         l.to_time = d->piece->time_ns;
-    if (!l.to_time)
-        trace_builder_times(d->b, &first, &last);
-    l.from_time = l.to_time = l.to_time ? l.to_time : last;
+    l.from_time = l.to_time = l.to_time ? l.to_time : d->piece_from_ns;
     return l;
 }
 
@@ -314,7 +283,7 @@ static void on_loss(void *arg, const struct pt_loss *told)
     const struct pt_loss *loss = &here;
     pid_t tid = pt_runs_thread(d->runs, loss->from_time);
     uint64_t before = since(d);
-    char *detail = describe(d, loss, tid);
+    char *detail = open_losses_add(&d->losses, d->piece, told);
     struct gap g = {.tid = tid > 0 ? tid : 0,
                     .start_ns = before + loss->from_time,
                     .end_ns = before + loss->to_time,
@@ -324,8 +293,6 @@ static void on_loss(void *arg, const struct pt_loss *told)
                     .end_byte = loss->first_byte + loss->bytes};
     trace_builder_gap(d->b, &g);
     free(detail);
-    d->bytes_lost += loss->bytes;
-    d->losses++;
 }
 
 static void on_mark(void *arg, enum mark_kind kind, uint64_t time, uint64_t value)
@@ -367,7 +334,7 @@ static int decode(struct decoder *d, struct err *err)
                                   .mark = on_mark,
                                   .end = on_end,
                                   .arg = d};
-    int rc = pt_pieces_cut(&d->pieces, d->source.streams, &d->source.clock, o.libipt ? SIZE_MAX : PIECE_BYTES,
+    int rc = pt_pieces_cut(&d->pieces, d->source.streams, &d->source.clock, o.libipt ? SIZE_MAX : PT_PIECE_BYTES,
                            pt_streams_per_cpu(d->source.streams));
     if (rc < 0)
         rc = err_set(err, rc, "not enough memory for this trace");
@@ -405,85 +372,14 @@ static void add_holes(struct decoder *d)
         if (pt_clock_has_time(&d->source.clock))
             trace_builder_gap(d->b, &g);
     }
-    if (d->source.holes.len)
-        open_note(d->c, "the kernel reports %zu times that trace data was lost before it was stored: a larger "
-                        "buffer (--size) or less timing (--timing) helps",
-                  d->source.holes.len);
 }
 
-/* The build-id recorded for a file, in hex; empty: none. */
-static const char *build_id_of(const struct decoder *d, const char *path, char out[2 * 64 + 1])
+static void note_unknown(struct decoder *d)
 {
-    *out = '\0';
-    for (size_t i = 0; i < addrspaces_module_count(d->source.as) && !*out; i++) {
-        struct addrspace_module m = addrspaces_module(d->source.as, (uint32_t)i);
-        if (strcmp(m.path, path) == 0)
-            for (size_t k = 0; k < m.build_id_len && k < 64; k++)
-                snprintf(out + 2 * k, 3, "%02x", m.build_id[k]);
-    }
-    return out;
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-    const struct missing *x = a, *y = b;
-    return (x->bytes < y->bytes) - (x->bytes > y->bytes);
-}
-
-/* What was not at hand, the costliest first, and what can be done about it. */
-static void note_missing_code(struct decoder *d)
-{
-    char lost[FMT_MAX], all[FMT_MAX], id[2 * 64 + 1];
-    bool files = false, kernel = false;
-    if (d->missing.len)
-        qsort(d->missing.data, d->missing.len, sizeof *d->missing.data, by_bytes);
-    for (size_t i = 0; i < d->missing.len; i++) {
-        const struct missing *m = &d->missing.data[i];
-        build_id_of(d, m->where, id);
-        files |= *m->where == '/' && m->where[1] != '/';
-        kernel |= m->kernel;
-        fmt_size(lost, m->bytes);
-        fmt_count(all, m->times);
-        if (begins_with(m->why, m->where))
-            open_note(d->c, "%s: %s bytes of trace could not be followed, in %s places%s%s", m->why, lost, all,
-                      *id ? "; build-id " : "", id);
-        else
-            open_note(d->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s "
-                            "places%s%s%s%s", m->where, lost, all, m->why ? ": " : "", m->why ? m->why : "",
-                      *id ? "; build-id " : "", id);
-    }
-    if (files)
-        open_note(d->c, "to decode the rest, copy those files from the machine that was recorded: below a "
-                        "directory, with the same paths (--symfs DIR), or into the build-id cache ~/.debug (perf "
-                        "buildid-cache -a FILE)");
-    if (kernel)
-        open_note(d->c, "code of the kernel is not decoded: record user space only (intel_pt//u) to spare the "
-                        "space it takes");
-}
-
-static void note_result(struct decoder *d)
-{
-    char lost[FMT_MAX], all[FMT_MAX];
-    uint64_t bytes = pt_streams_bytes(d->source.streams, NULL);
-    if (!bytes)
-        open_note(d->c, "no trace data in it: the target was idle, tracing was off, or a hypervisor "
-                        "kept Intel PT for itself");
-    note_missing_code(d); /* first: it says why */
-    if (d->bytes_lost)
-        open_note(d->c, "%s of %s trace bytes told nothing, in %llu gaps",
-                  fmt_size(lost, d->bytes_lost), fmt_size(all, bytes),
-                  (unsigned long long)d->losses);
+    char n[FMT_MAX];
     if (pt_runs_unknown(d->runs))
         open_note(d->c, "%s calls and returns are not shown: it is not known which thread ran then",
-                  fmt_count(lost, pt_runs_unknown(d->runs)));
-    if (!d->source.clock.tsc)
-        open_note(d->c, "the trace has no timestamps: times count instructions");
-    else if (!d->source.clock.time_mult)
-        open_note(d->c, "the recording does not say how the timestamps of the trace relate to perf's clock (it "
-                        "could not be read there, as in many virtual machines): times count instructions");
-    if (d->c->seams && d->c->input && !pt_clock_has_time(&d->source.clock))
-        open_note(d->c, "without times, what two snapshots have in common is not found: such calls are shown, and "
-                        "counted, in both (choose one with --snapshot N)");
+                  fmt_count(n, pt_runs_unknown(d->runs)));
 }
 
 static bool cancelled(const void *context)
@@ -510,7 +406,7 @@ struct pt_input open_pt_input(const struct open_context *c)
 
 int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b, struct err *err)
 {
-    struct decoder d = {.c = c, .b = b};
+    struct decoder d = {.c = c, .b = b, .losses = {.c = c, .source = &d.source}};
     struct pt_input input = open_pt_input(c);
     int rc = pt_source_open(&d.source, &input, f, err);
     if (rc == 0 && !pt_clock_has_time(&d.source.clock)) {
@@ -524,19 +420,20 @@ int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b
         c->trace_bytes += pt_streams_bytes(d.source.streams, &twice);
         c->repeated_bytes += twice;
         add_holes(&d);
-        note_result(&d);
+        open_losses_note(&d.losses);
+        note_unknown(&d);
         open_add_modules(c, d.source.symbols);
     }
     for (size_t i = 0; i < d.threads.len; i++) {
         pt_stack_reset(d.threads.data[i].stack, SPAN_INFERRED_END); /* another snapshot may follow */
         pt_stack_free(d.threads.data[i].stack);
     }
-    for (size_t i = 0; i < d.missing.len; i++)
-        free(d.missing.data[i].where);
+    open_losses_free(&d.losses);
     pt_pieces_free(&d.pieces);
-    vec_free(&d.missing);
     vec_free(&d.threads);
     vec_free(&d.shifted);
+    vec_free(&d.within);
+    vec_free(&d.early);
     pt_runs_free(d.runs);
     pt_source_close(&d.source);
     return rc;

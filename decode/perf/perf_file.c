@@ -199,6 +199,20 @@ static int inflate(struct perf_file *f, struct perf_segment *seg, const uint8_t 
     return perf_zstd_inflate(f, seg, perf_file_offset(f, p), body);
 }
 
+#define CLAIM_MOST ((uint64_t)1 << 48) /* records that are said to be larger are not cut, but damaged */
+
+/* From byte `from` on nothing more is read of a file, of which there should be `bytes` more. */
+static void give_up(struct perf_segment *seg, uint64_t from, uint64_t bytes)
+{
+    uint64_t to = bytes < CLAIM_MOST ? from + bytes : from;
+    if (seg->end) /* the header knows */
+        to = seg->end > from ? seg->end : from;
+    if (!seg->unread_to || from < seg->unread_from)
+        seg->unread_from = from;
+    if (to > seg->unread_to)
+        seg->unread_to = to;
+}
+
 int perf_file_index(struct perf_file *f, struct perf_segment *seg, const uint8_t *p,
                     const uint8_t *end, bool in_block, const uint8_t **stopped)
 {
@@ -209,6 +223,8 @@ int perf_file_index(struct perf_file *f, struct perf_segment *seg, const uint8_t
             perf_file_set_partial(
                 f, "the recording is damaged at byte %llu; the %llu bytes from there were not read",
                 (unsigned long long)perf_file_offset(f, p), (unsigned long long)(end - p));
+            if (!in_block)
+                give_up(seg, (uint64_t)(p - seg->data), (uint64_t)(end - p));
             *stopped = end;
             return 1;
         }
@@ -227,6 +243,8 @@ int perf_file_index(struct perf_file *f, struct perf_segment *seg, const uint8_t
                                   (unsigned long long)perf_file_offset(f, p),
                                   (unsigned long long)((uint64_t)(end - p) - h.size),
                                   (unsigned long long)trailing);
+            if (!in_block)
+                give_up(seg, (uint64_t)(end - seg->data), trailing - ((uint64_t)(end - p) - h.size));
             *stopped = end;
             return 1;
         }
@@ -248,9 +266,14 @@ static int index_segment(struct perf_file *f, size_t i, uint64_t from, uint64_t 
     if (perf_file_index(f, seg, seg->data + from, end, false, &stopped) < 0)
         return err_set(err, MTUI_E_NOMEM, "not enough memory for the index of %zu records",
                        f->index.len);
-    if (stopped != end)
-        perf_file_set_partial(f, "the file ends inside a record: its last %zu bytes were not read",
-                              (size_t)(end - stopped));
+    if (stopped != end) {
+        struct perf_event_header h = {0};
+        size_t left = (size_t)(end - stopped);
+        if (left >= sizeof h)
+            memcpy(&h, stopped, sizeof h);
+        give_up(seg, (uint64_t)(stopped - seg->data), h.size > left ? h.size : left);
+        perf_file_set_partial(f, "the file ends inside a record: its last %zu bytes were not read", left);
+    }
     return 0;
 }
 
@@ -259,7 +282,7 @@ static int index_segment(struct perf_file *f, size_t i, uint64_t from, uint64_t 
 static int open_file_layout(struct perf_file *f, const struct perf_format_header *h, size_t header_len,
                             const char *name, struct err *err)
 {
-    const struct perf_segment *seg = &f->segments.data[0];
+    struct perf_segment *seg = &f->segments.data[0];
     if (h->attrs.offset > seg->size || h->attrs.size > seg->size - h->attrs.offset)
         return err_set(err, MTUI_E_FORMAT,
                        "%s ends inside its list of events: nothing in it can be read", name);
@@ -267,7 +290,10 @@ static int open_file_layout(struct perf_file *f, const struct perf_format_header
     if (e < 0)
         return e;
     uint64_t from = h->data.offset, to = seg->size;
+    if (from < CLAIM_MOST && h->data.size && h->data.size < CLAIM_MOST)
+        seg->end = from + h->data.size;
     if (from > seg->size) {
+        give_up(seg, seg->size, 0);
         perf_file_set_partial(f, "the file ends before its first record");
         return 0;
     }
@@ -275,6 +301,7 @@ static int open_file_layout(struct perf_file *f, const struct perf_format_header
         perf_file_set_partial(f, "the recording was not finished properly (perf was killed or the "
                                  "disk was full): read to the end of the file");
     } else if (h->data.size > seg->size - from) {
+        give_up(seg, seg->size, 0);
         perf_file_set_partial(f, "the file is cut: %llu bytes of records are missing at its end",
                               (unsigned long long)(h->data.size - (seg->size - from)));
     } else {
@@ -322,6 +349,12 @@ static struct perf_file *file_new(void)
 static int finish_open(struct perf_file *f, const char *name, struct err *err)
 {
     perf_header_finish(f);
+    for (size_t i = 0; i < f->segments.len; i++) {
+        const struct perf_segment *seg = &f->segments.data[i];
+        if (seg->unread_from && !f->info.unread_offset)
+            f->info.unread_offset = seg->base + seg->unread_from;
+        f->info.unread_bytes += seg->unread_to - seg->unread_from;
+    }
     if (!perf_order_sort(f))
         return err_set(err, MTUI_E_NOMEM, "not enough memory to sort the %zu records of %s",
                        f->index.len, name);

@@ -163,6 +163,9 @@ struct perf_file_info {
     bool pipe_layout, directory, has_auxtrace;
     uint64_t size_bytes;
     uint64_t skipped_records; /* unknown types and records that did not parse */
+    /* Where reading ended before the end: what is not there of what header and records announce, and what stands
+     * behind damage, as far as it is known how much that is. 0: all was read. */
+    uint64_t unread_offset, unread_bytes;
     bool has_clock_id;
     uint32_t clock_id;
 };

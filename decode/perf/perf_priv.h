@@ -19,6 +19,8 @@ struct perf_segment {
     bool mapped;     /* munmap, else free */
     int fd;          /* of the mapped file, to see whether it stays as it is; −1: none */
     struct timespec changed; /* when it was last written, as it was mapped */
+    uint64_t end;            /* of the records, as the header has it; 0: it does not say */
+    uint64_t unread_from, unread_to; /* what could not be read; both 0: nothing */
     ZSTD_DStream *zstd; /* of its COMPRESSED records */
     bool zstd_failed;
 };

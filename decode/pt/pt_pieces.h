@@ -9,6 +9,10 @@
 
 #include "decode/pt/pt_streams.h"
 
+/* What is handed from a decoding thread to the one that makes the stacks: its events should still be in a cache then,
+ * at some 50 bytes of them a byte of trace. Shorter pieces are mostly the PSB at their beginning. */
+#define PT_PIECE_BYTES ((size_t)8 << 10)
+
 struct pt_piece {
     const struct pt_stream *stream;
     size_t from, stop; /* [from, stop) of the stream's bytes */

@@ -24,6 +24,8 @@ struct pt_runs {
     void *arg;
     const struct pt_piece *piece;
     size_t present; /* index in presents of the piece's stream */
+    bool begun;     /* events of the piece have come */
+    bool open;      /* the last of those that wait is of this piece, and goes on */
     VEC(struct present) presents;
     VEC(struct run) waiting;
     VEC(struct run) spare; /* their buffers are used again */
@@ -94,16 +96,21 @@ int pt_runs_begin(struct pt_runs *r, const struct pt_piece *piece)
 {
     r->piece = piece;
     r->present = present_of(r, piece->stream);
+    r->begun = r->open = false;
     return piece->stream->tid < 0 ? release(r, piece->time_ns) : 0;
 }
 
 static int keep(struct pt_runs *r, pid_t tid, const struct flow_event *events, size_t n)
 {
     struct run run = {0};
+    bool goes_on = r->open && events[0].kind != PT_EVENT_BEGIN;
+    r->open = tid >= 0;
     if (tid < 0) {
         r->unknown += n;
         return 0;
     }
+    if (goes_on)
+        return vec_try_append(&r->waiting.data[r->waiting.len - 1].events, events, n) ? 0 : MTUI_E_NOMEM;
     if (r->spare.len)
         run = r->spare.data[--r->spare.len];
     run.time_ns = events[0].time;
@@ -127,10 +134,11 @@ int pt_runs_events(struct pt_runs *r, const struct flow_event *events, size_t n)
         return r->fn(r->arg, &run);
     }
     for (size_t from = 0, to; from < n && rc == 0; from = to) {
-        if (events[from].kind == PT_EVENT_BEGIN || now->tid < 0)
+        if (events[from].kind == PT_EVENT_BEGIN || (!r->begun && now->tid < 0))
             now->tid = pt_source_thread(r->source, now->stream, events[from].time);
         for (to = from + 1; to < n && events[to].kind != PT_EVENT_BEGIN; to++)
             ;
+        r->begun = true;
         rc = keep(r, now->tid, events + from, to - from);
     }
     return rc;

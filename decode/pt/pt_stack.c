@@ -348,10 +348,11 @@ static inline void on_return(struct pt_stack *s, const struct flow_event *e)
 static void on_jump(struct pt_stack *s, const struct flow_event *e)
 {
     const struct frame *t = pt_stack_top(s);
-    if (!e->at_start && t && t->fn == e->fn && known(s, e->fn))
-        return; /* back into the code that is running: an aborted transaction, or out of a part of it */
-    if (t && is_part(s, e->fn))
+    /* Back into the code that is running (an aborted transaction, or out of a part of it), or into a part of it. */
+    if (t && ((!e->at_start && t->fn == e->fn && known(s, e->fn)) || is_part(s, e->fn))) {
+        trace_builder_pass(s->b, s->thread, e->time);
         return;
+    }
     if (!e->at_start && t && t->was == e->fn && known(s, e->fn)) {
         pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL); /* what it jumped into is a part of it */
         return;
@@ -386,11 +387,13 @@ static void on_other(struct pt_stack *s, const struct flow_event *e)
     case PT_EVENT_END:
         s->paused = true;
         s->pause = *e;
+        trace_builder_pass(s->b, s->thread, e->time);
         break;
     case PT_EVENT_LOST:
         s->paused = false;
         s->open.len = 0;
         pt_stack_forget_parked(s);
+        trace_builder_pass(s->b, s->thread, e->time);
         trace_builder_cut(s->b, s->thread, e->time, SPAN_GAP_END);
         break;
     case PT_EVENT_TX_BEGIN:
@@ -430,6 +433,7 @@ static __attribute__((noinline)) void on_tx_event(struct pt_stack *s, const stru
 {
     if (e->kind == PT_EVENT_TX_COMMIT || e->kind == PT_EVENT_TX_ABORT) {
         end_tx(s, e->kind == PT_EVENT_TX_COMMIT);
+        trace_builder_pass(s->b, s->thread, e->time);
     } else if (e->kind == PT_EVENT_LOST || s->held.len == HELD_MAX) {
         end_tx(s, true);
         pt_stack_events(s, e, 1);
@@ -446,10 +450,8 @@ int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t 
         else
             on_event(s, &events[i]);
     }
-    if (n && !s->in_tx && !s->returning) {
+    if (n && !s->in_tx && !s->returning)
         s->last_ns = events[n - 1].time;
-        trace_builder_pass(s->b, s->thread, s->last_ns);
-    }
     return s->no_memory ? MTUI_E_NOMEM : 0;
 }
 
@@ -462,5 +464,6 @@ void pt_stack_reset(struct pt_stack *s, unsigned flags)
     s->paused = false;
     s->open.len = 0;
     pt_stack_forget_parked(s);
+    trace_builder_pass(s->b, s->thread, s->last_ns);
     trace_builder_cut(s->b, s->thread, s->last_ns, flags);
 }

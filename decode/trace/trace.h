@@ -211,7 +211,7 @@ int trace_builder_pause(struct trace_builder *b, size_t thread, uint64_t from_ns
  * lies behind them, and there is a cut between the pause and what came since. */
 void trace_builder_split(struct trace_builder *b, size_t thread, const struct trace_pause *p, size_t depth);
 
-/* Time has passed in the thread: what is open is open at least until then. */
+/* Time has passed in the thread: what is open is open at least until then. An earlier time says nothing new. */
 void trace_builder_pass(struct trace_builder *b, size_t thread, uint64_t time_ns);
 
 size_t trace_builder_depth(const struct trace_builder *b, size_t thread);

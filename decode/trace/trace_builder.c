@@ -371,7 +371,9 @@ void trace_builder_split(struct trace_builder *b, size_t thread, const struct tr
 
 void trace_builder_pass(struct trace_builder *b, size_t thread, uint64_t time_ns)
 {
-    advance(b->threads.data[thread], time_ns);
+    struct thread_builder *t = b->threads.data[thread];
+    if (!t->has_time || time_ns > t->now_ns)
+        advance(t, time_ns);
 }
 
 size_t trace_builder_depth(const struct trace_builder *b, size_t thread)
