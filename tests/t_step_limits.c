@@ -391,6 +391,64 @@ static void windows_that_fit_are_kept(void **state)
     assert_non_null(strstr(err.text, "written whole; what fits of it is kept)"));
 }
 
+/* One buffer of packets, larger than what fits: a PSB every 1,000 bytes, and the number of each behind it. Returns the
+ * numbers of the first and the last one kept. */
+static void write_one_limited(bool newest, rlim_t limit, unsigned *first, unsigned *last)
+{
+    static uint8_t packets[40000];
+    struct rlimit before, now;
+    struct perf_writer *w;
+    struct perf_writer_options o = {.encoding = pt_encode_options_default(), .newest = newest};
+    char *dir = run_temp_dir(), *path = xasprintf("%s/perf.data", dir);
+    struct err err;
+    uint64_t size = 0;
+    size_t len;
+    for (unsigned i = 0; i < 40; i++) {
+        memcpy(packets + 1000 * i, "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82", 16);
+        packets[1000 * i + 16] = (uint8_t)i;
+    }
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    now = (struct rlimit){limit, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+    assert_int_equal(perf_writer_open(&w, path, &o, &err), 0);
+    perf_writer_auxtrace(w, (struct perf_writer_id){1, 1, -1, 1}, 0, 5000, packets, sizeof packets);
+    assert_int_equal(perf_writer_close(w, &err), MTUI_E_IO);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_non_null(strstr(err.text, "what fits of it is kept"));
+    assert_int_equal(perf_data_check(path, &size, NULL), PERF_DATA_OK);
+    assert_int_equal(size, size_of(path));
+    char *file = run_read_file(path, &len);
+    const char *psb = memmem(file, len, packets, 16);
+    uint64_t head[3]; /* in front of it: the record's size, its offset; then reference, idx, tid, cpu, reserved */
+    assert_non_null(psb);
+    memcpy(head, psb - 40, sizeof head);
+    *first = (uint8_t)psb[16];
+    *last = *first + (unsigned)(head[0] / 1000) - 1;
+    assert_int_equal(head[0] % 1000, 0); /* whole stretches */
+    assert_int_equal(head[1], 5000 + 1000 * *first);
+    assert_memory_equal(psb, packets + 1000 * *first, head[0]);
+    free(file);
+    run_remove_tree(dir);
+    free(path);
+    free(dir);
+}
+
+/* Of a buffer that does not fit, the beginning or the end is kept, in whole stretches: of 20,000 bytes some fifteen,
+ * less what heads and ends of the file take. */
+static void of_a_buffer_a_part_is_kept(void **state)
+{
+    unsigned first, last;
+    (void)state;
+    write_one_limited(false, 20000, &first, &last);
+    assert_int_equal(first, 0);
+    assert_in_range(last, 12, 16);
+    write_one_limited(true, 20000, &first, &last);
+    assert_int_equal(last, 39);
+    assert_in_range(first, 23, 27);
+}
+
 /* A file that cannot be written whole ends the recording, with status 1: the target is let go of, what was
  * written before is kept, and of the file itself nothing is left. */
 static void no_room_for_a_file(void **state)
@@ -493,6 +551,7 @@ int main(void)
         cmocka_unit_test(every_thread),
         cmocka_unit_test(mtui_is_killed),
         cmocka_unit_test(windows_that_fit_are_kept),
+        cmocka_unit_test(of_a_buffer_a_part_is_kept),
         cmocka_unit_test(no_room_for_a_file),
         cmocka_unit_test(nobody_listens),
         cmocka_unit_test(anchors),

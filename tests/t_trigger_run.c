@@ -111,6 +111,49 @@ static void own_functions_of_a_started_program(void **state)
     program_rmdir(dir);
 }
 
+/* Of a program that is always loaded at the same place, an address, here from nm, is one before it runs; of another it
+ * is refused. */
+static void address_in_a_program_that_does_not_run_yet(void **state)
+{
+    static const char *const flags[] = {"-O1 -no-pie -static", "-O1 -no-pie", "-O1 -fPIE -pie"};
+    struct target_callbacks events = {.changed = on_target};
+    struct err err = {0};
+    (void)state;
+    char *dir = program_mkdir();
+    program_write(
+        dir, "fixed.c",
+        "__attribute__((noinline)) void step(int i) { __asm__ volatile(\"\" :: \"r\"(i)); }\n"
+        "int main(void) { step(1); step(2); step(3); return 0; }\n");
+    char *path = xasprintf("%s/fixed", dir);
+    char *argv[] = {path, NULL};
+    for (size_t i = 0; i < 3; i++) {
+        struct seen s;
+        assert_true(program_build(dir, "fixed.c", "fixed", flags[i]));
+        char *spec = xasprintf("0x%llx", (unsigned long long)program_nm(dir, "fixed", "step"));
+        if (i < 2) {
+            run_program(&s, argv, spec, false);
+            assert_int_equal(s.hits, 3);
+            assert_int_equal(s.last.probe.arg[0], 3);
+            seen_close(&s);
+        } else {
+            struct target_run_options run = {.argv = argv, .stdio = TARGET_PTY};
+            struct target *target = NULL;
+            uint64_t ended = 0;
+            s = (struct seen){.loop = loop_new()};
+            assert_int_equal(target_run(s.loop, &run, &events, &ended, &target, &err), 0);
+            struct trigger_set_options options = {.may_pend = true, .executable = target_executable(target)};
+            seen_open(&s, &options, spec, NULL);
+            assert_int_equal(trigger_set_arm(s.set, target_pid(target), &err), MTUI_E_INVAL);
+            assert_non_null(strstr(err.text, "may be loaded anywhere"));
+            target_free(target, TARGET_END);
+            seen_close(&s);
+        }
+        free(spec);
+    }
+    free(path);
+    program_rmdir(dir);
+}
+
 /* Names looked for beforehand, in a thread, before the program is started: the set takes what was found. */
 static void prepared_before_the_start(void **state)
 {
@@ -379,6 +422,7 @@ int main(void)
         cmocka_unit_test(short_program),
         cmocka_unit_test(script),
         cmocka_unit_test(prepared_before_the_start),
+        cmocka_unit_test(address_in_a_program_that_does_not_run_yet),
         cmocka_unit_test(own_functions_of_a_started_program),
         cmocka_unit_test(pending_until_mapped),
         cmocka_unit_test(instruction_that_takes_no_uprobe),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
@@ -35,6 +36,7 @@
 #define MISC_BUILD_ID_SIZE (1u << 15) /* the byte behind the build-id is its length */
 #define BUILD_ID_BYTES     20
 #define NAME_MAX_BYTES     4000
+#define END_ROOM           4096 /* for the head of a buffer, and what follows the last one at its shortest */
 
 #define PT_EVENT_ID    1001
 #define DUMMY_EVENT_ID 1002
@@ -88,7 +90,8 @@ struct perf_writer {
     FILE *file;
     char *path;
     int failed_errno; /* the first failure */
-    bool per_cpu, whole;
+    int short_errno;  /* why a buffer was cut */
+    bool per_cpu, whole, newest;
     uint64_t data_offset, bytes;
     uint64_t kept; /* up to here it is on the disk, and ends with packets; 0: it has none */
     struct pt_encode_options encoding;
@@ -218,6 +221,7 @@ int perf_writer_open(struct perf_writer **out, const char *path,
     w->path = xstrdup(path);
     w->per_cpu = options->per_cpu;
     w->whole = options->whole;
+    w->newest = options->newest;
     w->encoding = options->encoding;
     put_header(w, 0);
     put_auxtrace_info(w);
@@ -332,8 +336,45 @@ void perf_writer_mmap(struct perf_writer *w, struct perf_writer_id id,
     put_record(w, PERF_RECORD_MMAP2, misc, &body, sizeof body, m->path, &id);
 }
 
-void perf_writer_auxtrace(struct perf_writer *w, struct perf_writer_id id, uint32_t idx,
-                          uint64_t offset, const uint8_t *data, size_t len)
+/* A synchronisation point: sixteen bytes that stand nowhere else. */
+static const uint8_t *find_psb(const uint8_t *data, size_t len)
+{
+    static const uint8_t psb[16] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
+    return memmem(data, len, psb, sizeof psb);
+}
+
+/* Of packets of which `room` bytes fit: up to the last synchronisation point, or from the first one on after which all
+ * fits. Returns the number of bytes, 0: none. */
+static size_t part_that_fits(const struct perf_writer *w, const uint8_t **data, size_t len, size_t room)
+{
+    const uint8_t *end = *data + room, *last = NULL;
+    if (room >= len)
+        return 0;
+    if (w->newest) {
+        const uint8_t *psb = find_psb(*data + len - room, room);
+        size_t n = psb ? (size_t)(*data + len - psb) : 0;
+        *data = psb ? psb : *data;
+        return n;
+    }
+    for (const uint8_t *psb = *data; (psb = find_psb(psb, (size_t)(end - psb))) != NULL; psb++)
+        last = psb;
+    return last ? (size_t)(last - *data) : 0;
+}
+
+/* How many bytes of the disk the file had got from `start` on, when it was full. The file ends there again. */
+static size_t give_back(struct perf_writer *w, uint64_t start)
+{
+    struct stat st;
+    bool known = fstat(fileno(w->file), &st) == 0;
+    (void)fclose(w->file); /* what waits in its buffer does not fit */
+    w->file = truncate(w->path, (off_t)start) == 0 ? fopen(w->path, "rb+e") : NULL;
+    if (!w->file || fseeko(w->file, 0, SEEK_END) != 0)
+        return 0;
+    return known && (uint64_t)st.st_size > start ? (size_t)((uint64_t)st.st_size - start) : 0;
+}
+
+static void put_auxtrace(struct perf_writer *w, struct perf_writer_id id, uint32_t idx, uint64_t offset,
+                         const uint8_t *data, size_t len)
 {
     struct {
         struct perf_event_header h;
@@ -352,6 +393,25 @@ void perf_writer_auxtrace(struct perf_writer *w, struct perf_writer_id id, uint3
         w->failed_errno = errno;
     if (!w->failed_errno)
         w->kept = w->bytes;
+}
+
+void perf_writer_auxtrace(struct perf_writer *w, struct perf_writer_id id, uint32_t idx,
+                          uint64_t offset, const uint8_t *data, size_t len)
+{
+    uint64_t start = w->bytes;
+    const uint8_t *part = data;
+    if (w->failed_errno)
+        return;
+    put_auxtrace(w, id, idx, offset, data, len);
+    if (!w->failed_errno)
+        return;
+    size_t room = give_back(w, start), n = room > END_ROOM ? part_that_fits(w, &part, len, room - END_ROOM) : 0;
+    if (!n)
+        return;
+    w->short_errno = w->failed_errno;
+    w->failed_errno = 0;
+    w->bytes = start;
+    put_auxtrace(w, id, idx, offset + (uint64_t)(part - data), part, n);
 }
 
 /* ---- the end ---- */
@@ -407,8 +467,9 @@ static void complete(struct perf_writer *w)
     if (!w->failed_errno && fseeko(w->file, 0, SEEK_SET) != 0)
         w->failed_errno = errno;
     put_header(w, data_size);
-    if (fclose(w->file) != 0 && !w->failed_errno)
+    if (w->file && fclose(w->file) != 0 && !w->failed_errno)
         w->failed_errno = errno;
+    w->file = NULL;
 }
 
 static void forget_files(struct perf_writer *w)
@@ -440,10 +501,11 @@ int perf_writer_close(struct perf_writer *w, struct err *err)
 {
     int rc = 0;
     complete(w);
-    if (w->failed_errno) {
-        const char *sentence = perf_message_of_write_error(w->failed_errno);
-        sentence = sentence ? sentence : strerror(w->failed_errno);
-        bool kept = cut(w);
+    if (w->failed_errno || w->short_errno) {
+        int why = w->short_errno ? w->short_errno : w->failed_errno;
+        const char *sentence = perf_message_of_write_error(why);
+        sentence = sentence ? sentence : strerror(why);
+        bool kept = !w->failed_errno || cut(w);
         rc = err_set(err, MTUI_E_IO, "%s (%s could not be written whole%s)", sentence, w->path,
                      kept ? "; what fits of it is kept" : "");
         if (!kept)

@@ -20,6 +20,7 @@ struct perf_writer;
 struct perf_writer_options {
     struct pt_encode_options encoding; /* what the packet stream uses */
     bool per_cpu;                      /* AUX data belongs to CPUs, not to threads */
+    bool newest; /* of a buffer that does not fit the end is kept, not the beginning */
     bool whole; /* pieces of AUX data follow each other without a gap; else they are snapshots, which
                    may overlap: perf then looks in each for its first PSB */
 };
@@ -57,8 +58,8 @@ void perf_writer_auxtrace(struct perf_writer *w, struct perf_writer_id id, uint3
                           uint64_t offset, const uint8_t *data, size_t len);
 
 /* Completes the header; the file is whole only then. Frees w in every case. MTUI_E_IO: some write
- * failed, now or earlier; the file ends with the last buffer of packets that fits, and is removed when
- * none does. */
+ * failed, now or earlier; the file ends with the last buffer of packets that fits, as far as it does (buffers are cut
+ * at a PSB), and is removed when nothing of any does. */
 int perf_writer_close(struct perf_writer *w, struct err *err);
 
 /* Bytes written so far. */

@@ -25,12 +25,12 @@ void step_packets_free(struct step_packets *p)
     *p = (struct step_packets){0};
 }
 
-int step_file_write(const char *path, pid_t pid, const struct pt_encode_options *encoding,
+int step_file_write(const char *path, pid_t pid, const struct pt_encode_options *encoding, bool newest,
                     const struct step_sideband *sideband, const struct step_packets *packets,
                     size_t n, struct err *err)
 {
     struct perf_writer *w;
-    struct perf_writer_options o = {.encoding = *encoding};
+    struct perf_writer_options o = {.encoding = *encoding, .newest = newest};
     int rc = perf_writer_open(&w, path, &o, err);
     if (rc < 0)
         return rc;

@@ -19,8 +19,9 @@ struct step_packets {
 bool step_packets_take(struct step_packets *p, const struct step_window *w);
 void step_packets_free(struct step_packets *p);
 
-/* Writes path (which must not exist) with the sideband and n threads' packets. */
-int step_file_write(const char *path, pid_t pid, const struct pt_encode_options *encoding,
+/* Writes path (which must not exist) with the sideband and n threads' packets; newest: as in struct
+ * perf_writer_options. */
+int step_file_write(const char *path, pid_t pid, const struct pt_encode_options *encoding, bool newest,
                     const struct step_sideband *sideband, const struct step_packets *packets,
                     size_t n, struct err *err);
 

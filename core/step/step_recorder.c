@@ -87,7 +87,8 @@ static void fail(struct recorder *r, const struct err *why)
 static bool write_file(struct recorder *r, const char *path)
 {
     struct err err;
-    int rc = step_file_write(path, r->opt->tracer.pid, &r->opt->tracer.encoding,
+    bool newest = !r->opt->tracer.at_sites; /* of a call its beginning tells most */
+    int rc = step_file_write(path, r->opt->tracer.pid, &r->opt->tracer.encoding, newest,
                              step_tracer_sideband(r->tracer), r->done.data, r->done.len, &err);
     if (rc < 0)
         fail(r, &err);

@@ -509,21 +509,6 @@ void trigger_set_tell_late(struct trigger_set *s)
                                              : "children and new threads"));
 }
 
-/* A process that has not exec'ed yet is still a copy of this one. */
-static int read_modules(struct trigger_set *s, struct process *p, struct err *err)
-{
-    if (!s->executable)
-        return modules_of_pid(NULL, p->pid, &p->modules, err);
-    for (size_t i = 0; i < s->entries.len; i++)
-        if (s->entries.data[i].trigger.kind == TRIGGER_ADDRESS &&
-            !s->entries.data[i].trigger.module)
-            return err_set(err, MTUI_E_NOTSUP,
-                           "trigger %s: the program does not run yet and may be loaded anywhere; "
-                           "use PROGRAM:%s for an address as linked",
-                           s->entries.data[i].trigger.text, s->entries.data[i].trigger.text);
-    return 0;
-}
-
 /* What was resolved beforehand holds when the mappings are the same still; else at least the symbols are
  * read already. False: to be resolved. */
 static bool take_prepared(struct trigger_set *s, struct process *p)
@@ -549,8 +534,8 @@ static int resolve_all(struct trigger_set *s, struct process *p, struct err *err
     int rc = 0;
     if (s->entries.len == 0 || take_prepared(s, p))
         return 0;
-    if (!p->modules)
-        rc = read_modules(s, p, err);
+    if (!p->modules && !s->executable) /* a process that has not exec'ed yet is still a copy of this one */
+        rc = modules_of_pid(NULL, p->pid, &p->modules, err);
     for (size_t i = 0; rc == 0 && i < s->entries.len; i++)
         rc = resolve_one(s, p, &program, i, err);
     trigger_program_free(program);

@@ -101,11 +101,11 @@ static void take_cut(struct open_context *c, const struct perf_file *f, size_t b
     vec_push(&c->cuts, g);
 }
 
-static void put_cuts(struct open_context *c, struct trace_builder *b, bool exact)
+static void put_cuts(struct open_context *c, struct trace_builder *b)
 {
     for (size_t i = 0; i < c->cuts.len; i++) {
         trace_builder_gap(b, &c->cuts.data[i]);
-        c->trace_bytes += exact ? c->cuts.data[i].bytes : 0; /* announced, and skipped */
+        c->trace_bytes += c->cuts.data[i].bytes; /* announced, and skipped */
         free((void *)(uintptr_t)c->cuts.data[i].detail);
     }
     c->cuts.len = 0;
@@ -372,7 +372,7 @@ static int build_trace(struct open_context *c, struct recording *r, struct err *
     if (rc == 0) {
         if (!exact && c->stopped)
             open_not_decoded(c, b, 0, a.last_ns, a.last_ns, c->rest_bytes);
-        put_cuts(c, b, exact);
+        put_cuts(c, b);
         if (c->flow && stats_flow_end(c->flow) < 0)
             rc = err_set(err, MTUI_E_NOMEM, "not enough memory for the statistics");
         if (rc == 0)
