@@ -548,7 +548,6 @@ static void raised_times_are_counted_alike(void **state)
     for (size_t at_once = 1; at_once <= n; at_once++) {
         struct rig r = rig();
         struct flow_event e[sizeof steps / sizeof *steps];
-        size_t spans;
         for (size_t i = 0; i < n; i++)
             e[i] = (struct flow_event){.time = steps[i].time,
                                        .addr = at(steps[i].fn, steps[i].offset),
@@ -562,14 +561,12 @@ static void raised_times_are_counted_alike(void **state)
         assert_int_equal(trace_builder_clamped(r.b), 2);
         assert_int_equal(trace_builder_finish(r.b, &r.t, NULL), 0);
         trace_builder_free(r.b);
-        const struct span *b = trace_row(r.t, 0, 1, &spans);
-        assert_int_equal(spans, 1);
-        assert_int_equal(b->start_ns, 110);
-        assert_int_equal(b->end_ns, 200);
-        const struct span *c = trace_row(r.t, 0, 2, &spans);
-        assert_int_equal(spans, 1);
-        assert_int_equal(c->start_ns, 110);
-        assert_int_equal(c->end_ns, 120);
+        for (size_t depth = 1, spans; depth <= 2; depth++) { /* b, c */
+            const struct span *s = trace_row(r.t, 0, depth, &spans);
+            assert_int_equal(spans, 1);
+            assert_int_equal(s->start_ns, 110);
+            assert_int_equal(s->end_ns, depth == 1 ? 200 : 120);
+        }
         trace_free(r.t);
     }
 }
