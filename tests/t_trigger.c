@@ -146,6 +146,39 @@ static void enter(struct call_match *m, pid_t tid, uint64_t sp, uint64_t time_ns
     call_match_enter(m, tid, 0, &c);
 }
 
+/* What the end may report: per thread the outermost, of which somebody has seen that it was not left. */
+static void open_calls_are_looked_at(void **state)
+{
+    (void)state;
+    struct call_match *m = call_match_new();
+    struct call_open c;
+    pid_t tid;
+    enter(m, 1, 0x9000, 1);
+    enter(m, 1, 0x8f00, 2);
+    enter(m, 2, 0x8f00, 3);
+    assert_true(call_match_oldest_unlooked(m, 0, &tid, &c));
+    assert_int_equal(c.time_ns, 1);
+    call_match_see(m, tid, 0, &c);
+    assert_true(call_match_oldest_unlooked(m, 0, &tid, &c)); /* not 2: it is a part of 1 */
+    assert_int_equal(c.time_ns, 3);
+    assert_false(c.seen);
+    call_match_see(m, tid, 0, &c);
+    assert_false(call_match_oldest_unlooked(m, 0, &tid, &c));
+    assert_true(call_match_oldest(m, 0, &tid, &c));
+    assert_int_equal(c.time_ns, 1);
+    assert_true(c.seen);
+    call_match_look_again(m);
+    assert_true(call_match_oldest_unlooked(m, 0, &tid, &c));
+    assert_int_equal(c.time_ns, 1);
+    assert_true(c.seen); /* at an earlier look */
+    assert_true(call_match_oldest_of(m, 2, 0, &c));
+    assert_int_equal(c.time_ns, 3);
+    call_match_tell(m, 2, 0, &c);
+    assert_false(call_match_oldest_of(m, 2, 0, &c));
+    assert_false(call_match_oldest_of(m, 3, 0, &c));
+    call_match_free(m);
+}
+
 static void calls_nest(void **state)
 {
     (void)state;
@@ -341,6 +374,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(field_B4_nth_hit_hold_off_not_before),
         cmocka_unit_test(calls_nest),
+        cmocka_unit_test(open_calls_are_looked_at),
         cmocka_unit_test(ring_is_waited_for),
         cmocka_unit_test(conditions_on_registers),
         cmocka_unit_test(rates),

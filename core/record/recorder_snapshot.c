@@ -373,6 +373,20 @@ int recorder_begin_snapshot(struct recorder *r, const char *reason, bool is_end,
     return 0;
 }
 
+/* The target has ended, and its recorder with it, while a snapshot was asked for: what the recorder writes of
+ * itself then is just that. */
+static bool keep_end_as_asked(struct recorder *r)
+{
+    const char *path = r->loose_dump ? r->loose_dump : r->base;
+    if (r->active.confirm != CONTROL_CONFIRM_DUMP || r->snap.given_up ||
+        perf_data_check(path, NULL, NULL) != PERF_DATA_OK || !recorder_keep_file(r, path, false, NULL))
+        return false;
+    free(r->loose_dump);
+    r->loose_dump = NULL;
+    leave(r);
+    return true;
+}
+
 bool recorder_snapshot_settle(struct recorder *r)
 {
     if (r->snap.stage == SNAP_NONE)
@@ -383,7 +397,8 @@ bool recorder_snapshot_settle(struct recorder *r)
         carve(r); /* what it had written before it ended */
         return r->carve != NULL;
     }
-    recorder_snapshot_failed(r, "the recorder ended before it had written the snapshot");
+    if (!keep_end_as_asked(r))
+        recorder_snapshot_failed(r, "the recorder ended before it had written the snapshot");
     return false;
 }
 

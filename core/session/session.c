@@ -384,6 +384,7 @@ void session_begin_stop(struct session *s, const char *sentence)
         return;
     if (sentence && !s->sentence[0])
         snprintf(s->sentence, sizeof s->sentence, "%s", sentence);
+    session_end_calls(s);
     s->state = SESSION_STOPPING;
     if (s->rec && recorder_stop(s->rec, &err) < 0 && err.code == MTUI_E_GONE)
         session_finish_later(s, true, NULL);
@@ -408,6 +409,8 @@ static void say_counts(struct session *s)
     char hits[FMT_MAX], fired[FMT_MAX];
     for (uint32_t i = 0; s->triggers && i < trigger_set_count(s->triggers); i++) {
         const struct trigger_counts *c = trigger_set_counts(s->triggers, i);
+        s->unmet += c->unmet;
+        s->fast += c->fast;
         if (c->hits)
             session_log(s, SESSION_INFO, "trigger %s: %s hit%s, %s snapshot%s", s->setup.triggers[i],
                         fmt_count(hits, c->hits), c->hits == 1 ? "" : "s", fmt_count(fired, c->fired),
@@ -450,6 +453,7 @@ void session_finish_later(struct session *s, bool ok, const char *sentence)
 {
     if (s->end_timer || s->state >= SESSION_ENDED)
         return;
+    session_end_calls(s);
     s->ok = ok && !s->too_hot;
     /* What the recorder says of its own failure matters more than why we asked it to stop. */
     if (sentence && (!s->sentence[0] || (!ok && !s->too_hot)))
@@ -507,6 +511,8 @@ void session_get_status(struct session *s, struct session_status *out)
         .hits = s->hits,
         .fired = s->fired,
         .counted = s->counted,
+        .unmet = s->unmet,
+        .fast = s->fast,
         .hit_to_command_ns = s->hit_to_command_ns,
         .est_lookback_ns = s->est_lookback_ns,
         .est_from = s->est_from,

@@ -207,6 +207,14 @@ static void on_hit(void *arg, const struct trigger_hit *t)
     }
 }
 
+/* Unless there are snapshots enough, which is then the reason of the end. */
+void session_end_calls(struct session *s)
+{
+    uint64_t max = s->setup.when.max_snapshots;
+    if (s->state == SESSION_ARMED && s->triggers && !(max && numbered_snapshots(s) >= max))
+        trigger_set_end_calls(s->triggers, s->target_gone);
+}
+
 static void on_message(void *arg, const char *sentence)
 {
     session_log(arg, SESSION_WARNING, "%s", sentence);

@@ -67,7 +67,7 @@ struct session {
     bool step_short, step_cut;       /* it is not the whole call; its beginning is lost */
     uint64_t requested_perf_ns;
     uint64_t pending_perf_ns;     /* of the hit, on perf's clock whatever the recording's is */
-    uint64_t hits, fired, counted;
+    uint64_t hits, fired, counted, unmet, fast;
     uint64_t fires_ns[SESSION_CROWD]; /* the last ones by triggers, loop clock */
     uint64_t hit_lines;
     uint64_t hit_to_command_ns;
@@ -135,6 +135,8 @@ void session_take_window(struct session *s, struct session_snapshot *snap);
 /* session_events.c */
 /* Free space at which a recording of everything, written that fast, is ended. */
 uint64_t session_disk_reserve(uint64_t bytes_per_s);
+/* Slow calls that are open now are hits: the end is near. Idempotent. */
+void session_end_calls(struct session *s);
 void session_fire(struct session *s, const struct session_hit *hit, uint64_t perf_ns);
 
 /* session_notes.c */

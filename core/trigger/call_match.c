@@ -177,6 +177,22 @@ void call_match_pass_over(struct call_match *m, pid_t tid, uint32_t function,
         t->open.data[i].passed_over = true;
 }
 
+void call_match_see(struct call_match *m, pid_t tid, uint32_t function,
+                    const struct call_open *call)
+{
+    struct thread_calls *t;
+    size_t i;
+    if (find_call(m, tid, function, call, &t, &i))
+        t->open.data[i].seen = t->open.data[i].looked_at = true;
+}
+
+void call_match_look_again(struct call_match *m)
+{
+    for (size_t i = 0; i < m->threads.len; i++)
+        for (size_t k = 0; k < m->threads.data[i]->open.len; k++)
+            m->threads.data[i]->open.data[k].looked_at = false;
+}
+
 void call_match_drop(struct call_match *m, pid_t tid, uint32_t function,
                      const struct call_open *call)
 {
@@ -196,27 +212,56 @@ bool call_match_is_open(const struct call_match *m, pid_t tid, uint32_t function
     return find_call(m, tid, function, call, &t, &i);
 }
 
+/* The thread's oldest call that somebody may ask for; NULL: none. */
+static const struct call_open *first_of(const struct thread_calls *t, bool unlooked)
+{
+    for (size_t i = 0; i < t->open.len; i++) {
+        const struct call_open *c = &t->open.data[i];
+        if (c->told || (unlooked && c->looked_at))
+            return NULL;
+        if (!c->passed_over)
+            return c;
+    }
+    return NULL;
+}
+
+static bool find_oldest(const struct call_match *m, uint32_t function, bool unlooked, pid_t *tid,
+                        struct call_open *out)
+{
+    const struct call_open *oldest = NULL;
+    for (size_t i = 0; i < m->threads.len; i++) {
+        const struct thread_calls *t = m->threads.data[i];
+        const struct call_open *c = t->function == function ? first_of(t, unlooked) : NULL;
+        if (!c || (oldest && c->time_ns >= oldest->time_ns))
+            continue;
+        oldest = c;
+        *tid = t->tid;
+    }
+    if (oldest)
+        *out = *oldest;
+    return oldest != NULL;
+}
+
 bool call_match_oldest(const struct call_match *m, uint32_t function, pid_t *tid,
                        struct call_open *out)
 {
-    bool found = false;
-    struct call_open oldest = {0};
-    for (size_t i = 0; i < m->threads.len; i++) {
-        const struct thread_calls *t = m->threads.data[i];
-        for (size_t k = 0; t->function == function && k < t->open.len; k++) {
-            if (t->open.data[k].told)
-                break;
-            if (t->open.data[k].passed_over ||
-                (found && t->open.data[k].time_ns >= oldest.time_ns))
-                continue;
-            found = true;
-            oldest = t->open.data[k];
-            *tid = t->tid;
-        }
-    }
-    if (found)
-        *out = oldest;
-    return found;
+    return find_oldest(m, function, false, tid, out);
+}
+
+bool call_match_oldest_unlooked(const struct call_match *m, uint32_t function, pid_t *tid,
+                                struct call_open *out)
+{
+    return find_oldest(m, function, true, tid, out);
+}
+
+bool call_match_oldest_of(const struct call_match *m, pid_t tid, uint32_t function,
+                          struct call_open *out)
+{
+    const struct thread_calls *t = find(m, tid, function);
+    const struct call_open *c = t ? first_of(t, false) : NULL;
+    if (c)
+        *out = *c;
+    return c != NULL;
 }
 
 uint64_t call_match_left(const struct call_match *m)

@@ -30,6 +30,7 @@ struct call_open {
     uint64_t arg[CALL_MATCH_ARGS];
     pid_t pid;
     bool told, passed_over; /* call_match_tell, call_match_pass_over */
+    bool seen, looked_at;   /* call_match_see; looked_at: since call_match_look_again */
 };
 
 struct call_match *call_match_new(void);
@@ -53,6 +54,12 @@ void call_match_forget_all(struct call_match *m);
  * one was told of are left out: they are a part of it. */
 bool call_match_oldest(const struct call_match *m, uint32_t function, pid_t *tid,
                        struct call_open *out);
+/* The same of calls that nobody has looked at; those inside of one that was seen are left out. */
+bool call_match_oldest_unlooked(const struct call_match *m, uint32_t function, pid_t *tid,
+                                struct call_open *out);
+/* And of one thread's. */
+bool call_match_oldest_of(const struct call_match *m, pid_t tid, uint32_t function,
+                          struct call_open *out);
 
 /* Marks an open call as told, or as one that nobody asks for (the oldest is another one then); drops one
  * that was left without a return. It is found by its place and time. */
@@ -60,6 +67,11 @@ void call_match_tell(struct call_match *m, pid_t tid, uint32_t function,
                      const struct call_open *call);
 void call_match_pass_over(struct call_match *m, pid_t tid, uint32_t function,
                           const struct call_open *call);
+/* It was looked at and had not been left by then. */
+void call_match_see(struct call_match *m, pid_t tid, uint32_t function,
+                    const struct call_open *call);
+/* Everything is to be looked at once more. */
+void call_match_look_again(struct call_match *m);
 void call_match_drop(struct call_match *m, pid_t tid, uint32_t function,
                      const struct call_open *call);
 /* Whether this very call is still open. */

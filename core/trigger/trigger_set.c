@@ -48,6 +48,7 @@ void trigger_set_free(struct trigger_set *s)
         free(s->entries.data[i].where);
     }
     vec_free(&s->entries);
+    vec_free(&s->cut);
     call_match_free(s->calls);
     free(s->executable);
     free(s);

@@ -107,5 +107,8 @@ bool trigger_set_exhausted(const struct trigger_set *s);
 const struct probe *trigger_set_probe(const struct trigger_set *s);
 /* Hands over what is still in the rings (at the end of a recording). */
 void trigger_set_drain(struct trigger_set *s);
+/* The same when the recording is about to end, or the target has: a slow call that is open then is a hit
+ * that is still running. May take 20 ms. */
+void trigger_set_end_calls(struct trigger_set *s, bool target_gone);
 
 #endif

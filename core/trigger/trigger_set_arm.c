@@ -461,7 +461,7 @@ void trigger_set_on_event(void *arg, const struct probe_event *event)
     struct process *p = trigger_set_find_process(s, event->pid);
     switch (event->change) {
     case PROBE_THREAD_ENDED:
-        call_match_forget(s->calls, event->tid);
+        trigger_set_on_thread_ended(s, event->pid, event->tid, event->time_ns);
         break;
     case PROBE_CHILD:
         if (!p && s->options.probe.children)
@@ -477,6 +477,8 @@ void trigger_set_on_event(void *arg, const struct probe_event *event)
             plan_look(s, p);
         break;
     case PROBE_PROCESS_ENDED:
+        if (p)
+            trigger_set_fire_cut(s, p);
         on_process_ended(s, event->pid);
         break;
     case PROBE_THREAD_BORN:

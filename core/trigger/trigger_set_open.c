@@ -1,9 +1,9 @@
 /* Calls that do not return: found when they have been open for too long, looked at, and fired. */
 #include "core/trigger/trigger_set_priv.h"
 
-#include "core/trigger/thread_sp.h"
-
 #define STEP_NS   5000000u /* between two looks at one call, and two rounds */
+#define SEE_NS    100000000u /* a slow call is not looked at sooner: most return by themselves */
+#define ROUND_NS  500000000u /* and again after that: it may have been left */
 #define TRIES_MAX 40       /* then a thread whose place is not known counts as being in its call */
 
 /* How long a call of this trigger may be open; 0: for ever. */
@@ -30,27 +30,27 @@ void trigger_set_end_open(struct trigger_set *s)
     end_check(s);
 }
 
-static void fire(struct trigger_set *s, uint64_t now_ns)
+void trigger_set_fire_open(struct trigger_set *s, uint32_t trigger, pid_t tid,
+                           const struct call_open *call, uint64_t now_ns)
 {
-    const struct open_check *c = &s->check;
-    struct entry *e = &s->entries.data[c->trigger];
+    struct entry *e = &s->entries.data[trigger];
     struct trigger_hit hit = {
         .probe = {.time_ns = now_ns,
                   .noticed_ns = now_ns,
-                  .pid = c->call.pid,
-                  .tid = c->tid,
-                  .ip = c->call.ip,
-                  .sp = c->call.sp,
-                  .trigger = c->trigger,
+                  .pid = call->pid,
+                  .tid = tid,
+                  .ip = call->ip,
+                  .sp = call->sp,
+                  .trigger = trigger,
                   .role = PROBE_ENTRY},
-        .trigger = c->trigger,
-        .duration_ns = now_ns - c->call.time_ns,
+        .trigger = trigger,
+        .duration_ns = now_ns - call->time_ns,
         .has_duration = true,
         .still_running = true,
     };
     for (size_t i = 0; i < PROBE_ARGS; i++)
-        hit.probe.arg[i] = c->call.arg[i];
-    call_match_tell(s->calls, c->tid, c->trigger, &c->call);
+        hit.probe.arg[i] = call->arg[i];
+    call_match_tell(s->calls, tid, trigger, call);
     hit.verdict = trigger_policy_hit(&e->policy, now_ns, true, hit.duration_ns, s->snapshots > 0);
     if (hit.verdict == TRIGGER_FIRE)
         s->snapshots++;
@@ -58,15 +58,14 @@ static void fire(struct trigger_set *s, uint64_t now_ns)
         s->callbacks.hit(s->arg, &hit);
 }
 
-/* Its frame is gone when the stack pointer is above it, or when something else stands where its return
- * address was. */
-static bool was_left(const struct open_check *c, bool known, uint64_t sp)
+bool trigger_set_call_was_left(const struct thread_sp *reader, const struct call_open *call, bool known,
+                               uint64_t sp)
 {
     uint64_t word;
-    if (known && sp > c->call.sp && sp - c->call.sp <= CALL_MATCH_STACK)
+    if (known && sp > call->sp && sp - call->sp <= CALL_MATCH_STACK)
         return true;
-    return c->call.return_address && thread_sp_word(c->reader, c->call.sp, &word) &&
-           word != c->call.return_address;
+    return call->return_address && thread_sp_word(reader, call->sp, &word) &&
+           word != call->return_address;
 }
 
 /* The rings were read just before. True: the check is over. */
@@ -82,46 +81,61 @@ static bool look(struct trigger_set *s, uint64_t now_ns)
         return true;
     }
     bool known = thread_sp_read(c->reader, &sp);
-    if (was_left(c, known, sp)) {
+    if (trigger_set_call_was_left(c->reader, &c->call, known, sp)) {
         c->gone = true;
         return false;
     }
     if (!known && ++c->tries < TRIES_MAX)
         return false;
+    if (c->only_see) {
+        call_match_see(s->calls, c->tid, c->trigger, &c->call);
+        return true;
+    }
     if (s->held || !trigger_policy_ready(&e->policy, now_ns, s->snapshots > 0))
         return false;
-    fire(s, now_ns);
+    trigger_set_fire_open(s, c->trigger, c->tid, &c->call, now_ns);
     return true;
 }
 
-/* Begins to look at the call that is open for longest beyond its limit. Returns when the next one will
- * be (0: none is open). */
+/* Begins to look at the trigger's call that is open for longest beyond the limit: to fire it, or to see it.
+ * Returns when the next one will be. */
+static uint64_t check_oldest(struct trigger_set *s, uint32_t trigger, bool only_see, uint64_t limit,
+                             uint64_t now_ns)
+{
+    const struct entry *e = &s->entries.data[trigger];
+    struct call_open call;
+    pid_t tid;
+    while ((only_see ? call_match_oldest_unlooked : call_match_oldest)(s->calls, trigger, &tid, &call)) {
+        struct thread_sp *reader;
+        if (call.time_ns + limit > now_ns)
+            return call.time_ns + limit;
+        if (!trigger_if_holds(&e->trigger.condition, call.arg, NULL)) {
+            call_match_pass_over(s->calls, tid, trigger, &call);
+        } else if (thread_sp_new(tid, &reader, NULL) == 0) {
+            s->check = (struct open_check){
+                .reader = reader, .trigger = trigger, .tid = tid, .call = call, .only_see = only_see};
+            return now_ns + STEP_NS;
+        } else if (call.seen) { /* the record of its end is on its way */
+            return now_ns + STEP_NS;
+        } else {
+            call_match_forget(s->calls, tid);
+        }
+    }
+    return now_ns + limit; /* of one that begins right now */
+}
+
+/* Returns when the next check will be (0: none). */
 static uint64_t next_check(struct trigger_set *s, uint64_t now_ns)
 {
     uint64_t next = 0;
-    for (uint32_t i = 0; i < s->entries.len; i++) {
-        struct entry *e = &s->entries.data[i];
-        struct call_open call;
-        pid_t tid;
-        uint64_t limit = limit_ns(s, e), due;
+    for (uint32_t i = 0; i < s->entries.len && !s->check.reader; i++) {
+        const struct entry *e = &s->entries.data[i];
+        uint64_t limit = limit_ns(s, e), d = e->trigger.when.slower_than_ns;
         if (limit == 0)
             continue;
-        due = now_ns + limit; /* of one that begins right now */
-        while (call_match_oldest(s->calls, i, &tid, &call)) {
-            due = call.time_ns + limit;
-            if (due > now_ns)
-                break;
-            struct thread_sp *reader;
-            if (!trigger_if_holds(&e->trigger.condition, call.arg, NULL)) {
-                call_match_pass_over(s->calls, tid, i, &call);
-            } else if (thread_sp_new(tid, &reader, NULL) < 0) {
-                call_match_forget(s->calls, tid);
-            } else {
-                s->check =
-                    (struct open_check){.reader = reader, .trigger = i, .tid = tid, .call = call};
-                return now_ns + STEP_NS;
-            }
-        }
+        uint64_t due = check_oldest(s, i, false, limit, now_ns);
+        uint64_t see = s->check.reader ? due : check_oldest(s, i, true, d > SEE_NS ? d : SEE_NS, now_ns);
+        due = see < due ? see : due;
         if (next == 0 || due < next)
             next = due;
     }
@@ -136,12 +150,18 @@ static void on_open_timer(void *arg)
     uint64_t now = probe_now_ns(s->probe), next = now + STEP_NS;
     if (trigger_set_distrust(s))
         end_check(s);
+    if (now - s->look_round_ns >= ROUND_NS) {
+        s->look_round_ns = now;
+        call_match_look_again(s->calls);
+    }
     if (s->check.reader && look(s, now))
         end_check(s);
     if (!s->check.reader)
         next = next_check(s, now);
     if (next == 0)
         return;
+    if (next > s->look_round_ns + ROUND_NS)
+        next = s->look_round_ns + ROUND_NS;
     uint64_t wait = next > now + STEP_NS ? next - now : STEP_NS;
     s->open_timer = loop_add_timer(s->loop, loop_now_ns(s->loop) + wait, on_open_timer, s);
 }

@@ -1,6 +1,7 @@
 /* Inside of core/trigger/trigger_set: what its files share. trigger_set.c is its life and what it is asked;
  * trigger_set_arm.c resolves and arms, at the beginning and when the program changes; trigger_set_hits.c
- * takes what the probes report; trigger_set_open.c finds calls that do not return. */
+ * takes what the probes report; trigger_set_open.c finds calls that do not return, trigger_set_end.c those
+ * that the end finds open. */
 #ifndef MTUI_CORE_TRIGGER_SET_PRIV_H
 #define MTUI_CORE_TRIGGER_SET_PRIV_H
 
@@ -9,6 +10,7 @@
 #include "core/symbols/modules.h"
 #include "core/trigger/trigger_look.h"
 #include "core/trigger/trigger_resolve.h"
+#include "core/trigger/thread_sp.h"
 #include "core/trigger/trigger_set.h"
 #include "core/base/vec.h"
 
@@ -34,6 +36,7 @@ struct process {
     bool changed;            /* mappings since the last look began */
     bool explain;            /* the next look says why what pends is not there */
     struct trigger_look *look; /* in progress, or NULL */
+    uint64_t thread_ended_ns;  /* when its last thread so far ended; 0: none has */
     VEC(struct armed) armed; /* by trigger */
 };
 
@@ -45,7 +48,16 @@ struct open_check {
     pid_t tid;
     struct call_open call;
     unsigned tries;
-    bool gone; /* its frame was left when last seen: its return is on its way, or there is none */
+    bool gone;     /* its frame was left when last seen: its return is on its way, or there is none */
+    bool only_see; /* it is slow by now, and fires later: seen, it counts also when the end comes first */
+};
+
+/* A slow call that its thread had not left when it ended. */
+struct cut_call {
+    uint32_t trigger;
+    pid_t tid;
+    struct call_open call;
+    uint64_t ended_ns;
 };
 
 struct trigger_set {
@@ -68,7 +80,9 @@ struct trigger_set {
     uint64_t lost_matched; /* losses until the open calls were last forgotten */
     uint64_t lookback_ns;  /* 0: not known */
     int open_timer;
+    uint64_t look_round_ns; /* when open calls began to be looked at again */
     struct open_check check;
+    VEC(struct cut_call) cut; /* of threads that have just ended: whether their process does is to be seen */
 };
 
 /* Calls trigger_set.h's message and frees the sentence. */
@@ -97,6 +111,19 @@ bool trigger_set_distrust(struct trigger_set *s);
 /* From now on open calls are looked after; idempotent. */
 void trigger_set_watch_open(struct trigger_set *s);
 void trigger_set_end_open(struct trigger_set *s);
+/* A call that is open becomes a hit that is still running. */
+void trigger_set_fire_open(struct trigger_set *s, uint32_t trigger, pid_t tid,
+                           const struct call_open *call, uint64_t now_ns);
+/* Its frame is gone when the stack pointer (if known) is above it, or when something else stands where its
+ * return address was. */
+bool trigger_set_call_was_left(const struct thread_sp *reader, const struct call_open *call, bool known,
+                               uint64_t sp);
+
+/* ---- trigger_set_end.c ---- */
+
+void trigger_set_on_thread_ended(struct trigger_set *s, pid_t pid, pid_t tid, uint64_t time_ns);
+/* Of a process that has ended, before it is forgotten. */
+void trigger_set_fire_cut(struct trigger_set *s, const struct process *p);
 
 #endif
 

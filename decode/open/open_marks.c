@@ -18,6 +18,15 @@ static bool chosen(unsigned snapshot, const unsigned *snapshots, size_t n)
     return false;
 }
 
+/* A call that waits makes no samples: one that is still running may have been waiting since the last. */
+static bool is_near(const struct snapshot_hit *h, uint64_t first_ns, uint64_t last_ns)
+{
+    uint64_t from = first_ns > SLACK_NS ? first_ns - SLACK_NS : 0;
+    uint64_t to = last_ns < UINT64_MAX - SLACK_NS ? last_ns + SLACK_NS : UINT64_MAX;
+    uint64_t waited = h->still_running && h->duration_ns < h->time_ns ? h->duration_ns : 0;
+    return h->time_ns >= from && h->time_ns - waited <= to;
+}
+
 static bool by_hand(const struct snapshot_hit *h)
 {
     return strcmp(h->trigger, "key") == 0 || strcmp(h->trigger, "end") == 0;
@@ -50,15 +59,13 @@ void open_marks(struct open_context *c, const struct snapshot_dir *dir, const un
     size_t n = 0, bad = 0, far = 0;
     char text[FMT_MAX];
     struct err err = {0};
-    uint64_t from = first_ns > SLACK_NS ? first_ns - SLACK_NS : 0;
-    uint64_t to = last_ns < UINT64_MAX - SLACK_NS ? last_ns + SLACK_NS : UINT64_MAX;
     if (snapshot_dir_read_hits(dir, &hits, &n, &bad, &err) < 0) {
         open_note(c, "the trigger hits could not be read: %s", err.text);
         return;
     }
     for (size_t i = 0; i < n; i++) {
         bool ours = chosen(hits[i].snapshot, snapshots, nsnapshots);
-        bool near = hits[i].time_ns >= from && hits[i].time_ns <= to;
+        bool near = is_near(&hits[i], first_ns, last_ns);
         bool inside = hits[i].time_ns >= first_ns && hits[i].time_ns <= last_ns;
         /* Of single-stepping: a thread has no hits while it is stepped, and the clock stands still while
          * none is, so that hits of other calls have the time at which this one begins or ends. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/fmt.h"
 #include "core/base/utf8.h"
 #include "tui/app/cmd_signals.h"
 
@@ -176,6 +177,20 @@ static int fail_output(const struct batch *b, const char *path)
     return 1;
 }
 
+/* Calls that were no hits tell another story than none at all. */
+static void say_no_hit(const struct session_status *status, const struct session_setup *setup)
+{
+    char n[FMT_MAX], limit[FMT_MAX];
+    if (status->fast)
+        fprintf(stderr, "; none of %s call%s took longer than %s", fmt_count(n, status->fast),
+                status->fast == 1 ? "" : "s", fmt_duration(limit, setup->when.slower_than_ns));
+    if (status->unmet)
+        fprintf(stderr, "; %s call%s did not meet the condition", fmt_count(n, status->unmet),
+                status->unmet == 1 ? "" : "s");
+    if (!status->fast && !status->unmet)
+        fprintf(stderr, "; the trigger was never hit");
+}
+
 /* Success is a recording that left a snapshot, however it ended; with --truth, one that ended in order: who
  * compares with a truth must know that it is whole. */
 static int finish(struct batch *b, char **dir)
@@ -201,7 +216,7 @@ static int finish(struct batch *b, char **dir)
     fprintf(stderr, "mtui: no snapshot: %s", status.sentence);
     if (status.state == SESSION_ENDED && status.mode == PLAN_TRIGGER && status.hits == 0 &&
         session_get_setup(b->session)->n_triggers)
-        fprintf(stderr, "; the trigger was never hit");
+        say_no_hit(&status, session_get_setup(b->session));
     if (session_snapshot_count(b->session))
         fprintf(stderr, "; the state at the end is in %s", path);
     fputc('\n', stderr);

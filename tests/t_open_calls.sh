@@ -1,0 +1,122 @@
+#!/bin/sh
+# A slow call that is still running when its program dies or the recording ends is a hit: with its duration, its mark
+# and a snapshot. And what is said of calls that were none. What really happened is known from the program
+# (tests/stuck_target.c) and from date(1).
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tests/lib_batch.sh
+
+if ! "$mtui" doctor 2>/dev/null | grep -q '^uprobes *present'; then
+    echo "SKIPPED: uprobes are not permitted"
+    echo '0 passed, 0 failed, 1 skipped'
+    exit 0
+fi
+if ! perf record -q -e cpu-clock -o "$tmp/try.data" true >/dev/null 2>&1; then
+    echo "SKIPPED: perf does not record here"
+    echo '0 passed, 0 failed, 1 skipped'
+    exit 0
+fi
+
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+
+begin_stuck() { # MODE DIR OPTIONS...: the program and its recording
+    stuck_mode=$1 dir=$tmp/$2
+    shift 2
+    : >"$tmp/said"
+    rm -f "$tmp/in"
+    mkfifo "$tmp/in"
+    "$MTUI_BUILD/tests/stuck_target" "$stuck_mode" <"$tmp/in" >"$tmp/said" &
+    stuck=$!
+    targets="$targets $stuck"
+    exec 7>"$tmp/in"
+    wait_for 100 has_threads 2 || bad 'the program has no second thread'
+    begin "$mtui" attach -p "$stuck" -s 16M --batch -o "$dir" "$@"
+    wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
+    echo >&7
+}
+has_threads() { [ "$(find "/proc/$stuck/task" -mindepth 1 -maxdepth 1 | wc -l)" = "$1" ]; }
+until_stuck() { # sets tid, since_ms
+    wait_for 100 grep -q '^stuck' "$tmp/said" || bad 'the program does not hang'
+    since_ms=$(now_ms)
+    tid=$(sed -n 's/^stuck //p' "$tmp/said")
+}
+open_for() { [ $(($(now_ms) - since_ms)) -ge "$1" ]; }
+end_stuck() { kill -9 "$stuck" 2>/dev/null; }
+
+# Exit 0, the snapshot, one hit: of that thread, argument 300, marked, as long as it was open (on our own clock).
+check_running() { # NAME
+    status=$?
+    took_ms=$(($(now_ms) - since_ms))
+    check "$1: exit 0" [ $status -eq 0 ]
+    check "$1: the snapshot" [ -s "$dir/snap-1/perf.data" ]
+    check "$1: one line of JSON" [ "$(grep -c '"snapshot":1,.*"still_running":true' "$tmp/out")" = 1 ]
+    check "$1: one hit" [ "$(grep -c job "$dir/hits.tsv")" = 1 ]
+    line=$(awk -F'\t' '$3 == "job"' "$dir/hits.tsv")
+    check "$1: its thread, argument, snapshot and mark" \
+        [ "$(echo "$line" | awk -F'\t' '{print $2, $5, $8, $9}')" = "$tid 12c 1 running" ]
+    duration_ms=$(($(echo "$line" | cut -f7) / 1000000))
+    check "$1: its duration ($duration_ms of $took_ms ms)" \
+        [ "$duration_ms" -ge "$open_ms" -a "$duration_ms" -le $((took_ms + 200)) ]
+    "$mtui" export -f marks --snapshot 1 "$dir" >"$tmp/marks" 2>"$tmp/err" || bad "$1: export"
+    check "$1: the mark" grep -q "job" "$tmp/marks"
+}
+
+for how in wait compute; do
+    # 1. The program is killed while it hangs, as a watchdog does.
+    begin_stuck $how "killed-$how" -t job --slower-than 400ms --json
+    until_stuck
+    open_ms=1500
+    wait_for 100 open_for $open_ms
+    end_stuck
+    end_of_job 100
+    check_running "killed, $how"
+    # 2. The recording is asked to end.
+    begin_stuck $how "asked-$how" -t job --slower-than 400ms --json
+    until_stuck
+    open_ms=700
+    wait_for 100 open_for $open_ms
+    kill -INT "$job"
+    end_of_job 100
+    check_running "interrupted, $how"
+    check "interrupted, $how: the target runs on" alive "$stuck"
+    end_stuck
+done
+
+# 3. Its time is over.
+begin_stuck wait timed -t job --slower-than 400ms --json --duration 5s
+until_stuck
+open_ms=400
+end_of_job 100
+check_running 'after a time'
+end_stuck
+
+# 4. Not yet slow: no hit. What is said speaks of the calls that there were.
+begin_stuck wait young -t job --slower-than 1h
+until_stuck
+kill -INT "$job"
+end_of_job 100
+check 'not slow yet: exit 1' [ $? -eq 1 ]
+check 'none was slow enough' grep -qE 'none of 300 calls took longer than' "$tmp/err"
+check 'not: never hit' sh -c "! grep -q 'never hit' '$tmp/err'"
+end_stuck
+
+# 5. Left by longjmp: nothing runs any more, whether the program lives or dies.
+for end in lives dies; do
+    begin_stuck left "left-$end" -t job --slower-than 400ms
+    wait_for 100 grep -q '^left' "$tmp/said" || bad 'the program does not leave its call'
+    since_ms=$(now_ms)
+    wait_for 100 open_for 3000
+    if [ $end = lives ]; then kill -INT "$job"; else end_stuck; fi
+    end_of_job 100
+    check "left, $end: exit 1" [ $? -eq 1 ]
+    check "left, $end: no hit" sh -c "! grep -qs job '$tmp/left-$end/hits.tsv'"
+    end_stuck
+done
+
+# 6. A condition that no call meets: how many there were.
+begin_stuck 'done' unmet -t 'job if arg1 > 1000'
+end_of_job 100
+check 'condition: exit 1' [ $? -eq 1 ]
+check 'condition: said' grep -qE '300 calls did not meet the condition' "$tmp/err"
+check 'condition: not never hit' sh -c "! grep -q 'never hit' '$tmp/err'"
+finish_checks
