@@ -409,6 +409,54 @@ static void block_trap(void)
     change_trap(SIG_UNBLOCK);
 }
 
+/* ---- String instructions ---- */
+
+#define LONG_STRING 3000000
+
+static char *closed_page; /* in the middle of the string */
+
+static void open_page(int sig)
+{
+    mprotect(closed_page, 4096, PROT_READ | PROT_WRITE);
+    caught += sig != 0;
+}
+
+NI static void fill(char *to, size_t n, int value)
+{
+    __asm__ volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(value) : "memory");
+    leaf(1);
+}
+
+NI static size_t find(const char *s, size_t n, int value)
+{
+    size_t left = n;
+    __asm__ volatile("repne scasb" : "+D"(s), "+c"(left) : "a"(value) : "memory", "cc");
+    leaf(2);
+    return n - left - 1;
+}
+
+/* Long ones, one of them stopped by a fault in its middle and by a timer; short ones. */
+static void repeat_strings(void)
+{
+    struct itimerval soon = {{0, 0}, {0, 1500}};
+    char *s = mmap(NULL, LONG_STRING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    closed_page = s + 4096 * 300;
+    caught = 0;
+    catch_signal(SIGSEGV, 0);
+    signal(SIGSEGV, open_page);
+    catch_signal(SIGALRM, SA_RESTART);
+    mprotect(closed_page, 4096, PROT_NONE);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    fill(s, LONG_STRING, 7);
+    expect(caught >= 1 && s[0] == 7 && s[LONG_STRING - 1] == 7, "a long string was not filled");
+    fill(s + 11, 3, 8);
+    fill(s + LONG_STRING - 1, 1, 9);
+    fill(s, 0, 9);
+    expect(find(s, LONG_STRING, 8) == 11 && find(s, LONG_STRING, 9) == LONG_STRING - 1, "a byte is elsewhere");
+    munmap(s, LONG_STRING);
+    signal(SIGSEGV, SIG_DFL);
+}
+
 /* What waits while it is blocked comes when it no longer is, and not before. */
 static void keep_trap(void)
 {
@@ -497,7 +545,7 @@ static const struct {
     {"many", many},         {"exit", end_here},
     {"block", block_trap},  {"traps", send_traps},      {"recursion", call_itself},
     {"leave", leave_call},  {"late", plain},
-    {"pending", keep_trap},  {"ignore", ignore_trap}, {"deaf", stay_deaf},
+    {"repeat", repeat_strings}, {"pending", keep_trap},  {"ignore", ignore_trap}, {"deaf", stay_deaf},
     {"births", make_short_threads},
 };
 

@@ -220,6 +220,31 @@ static void nth_hit(void **state)
     free(dump);
 }
 
+/* String instructions of millions of iterations are one instruction each, and take no longer than at full speed. */
+static void long_strings(void **state)
+{
+    struct stepper s;
+    struct step_message m;
+    (void)state;
+    stepper_start_gated(&s, "repeat");
+    stepper_site(&s, "work");
+    struct step_recorder_options o = calls;
+    o.one_file = true;
+    o.when.max_snapshots = 1;
+    stepper_record(&s, &o, true);
+    stepper_command(&s, "enable");
+    stepper_go(&s);
+    assert_non_null(strstr(stepper_wait(&s, "instructions in"), "ended: returned"));
+    const char *line = stepper_wait(&s, "mtui step: ended");
+    assert_true(step_message_parse(line, strlen(line), &m));
+    assert_in_range(m.instructions, 100, 10000); /* 9,000,000 iterations; the rest is the C library's */
+    stepper_command(&s, "stop");
+    stepper_stop(&s);
+    stepper_runs_free(&s, "work");
+    assert_true(stepper_compare(&s, s.data) > 10);
+    assert_true(stepper_end(&s) > 1);
+}
+
 /* A snapshot asked for twice ends the window in progress and is written. */
 static void window_in_progress(void **state)
 {
@@ -546,6 +571,7 @@ int main(void)
         cmocka_unit_test(budget_of_time),
         cmocka_unit_test(left_by_a_jump),
         cmocka_unit_test(starvation),
+        cmocka_unit_test(long_strings),
         cmocka_unit_test(nth_hit),
         cmocka_unit_test(window_in_progress),
         cmocka_unit_test(every_thread),

@@ -23,18 +23,23 @@
 
 static const struct step_recorder_options endless = {.tracer = {.at_sites = true}};
 
+static void wait_stepped(struct stepper *s, uint64_t instructions)
+{
+    struct step_message m;
+    do {
+        const char *line = stepper_wait(s, "mtui step: window ");
+        assert_true(step_message_parse(line, strlen(line), &m));
+    } while (m.tid != s->target.pid || m.instructions < instructions);
+}
+
 /* A recorder in the middle of a window that does not end by itself. */
 static void begin(struct stepper *s)
 {
-    struct step_message m;
     stepper_start(s, "many");
     stepper_site(s, "work");
     stepper_record(s, &endless, true);
     stepper_command(s, "enable");
-    do {
-        const char *line = stepper_wait(s, "mtui step: window ");
-        assert_true(step_message_parse(line, strlen(line), &m));
-    } while (m.instructions < 1000);
+    wait_stepped(s, 1000);
 }
 
 static int reap(struct stepper *s)
@@ -119,6 +124,35 @@ static void a_fault_of_its_own(void **state)
     }
 }
 
+/* In the middle of long string instructions, to whose end the thread runs by a breakpoint: no breakpoint stays. */
+static void in_a_long_string(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        struct stepper s;
+        struct step_recorder_options o = {.tracer = {.ring_bytes = 1 << 20}};
+        stepper_start(&s, "repeat");
+        stepper_record(&s, &o, true);
+        stepper_command(&s, "enable");
+        wait_stepped(&s, 1000);
+        if (i % 2)
+            crash(s.pid);
+        else
+            kill(s.pid, SIGHUP);
+        int status = reap(&s);
+        assert_true(i % 2 ? WIFSIGNALED(status) : WIFEXITED(status));
+        stepper_runs_free(&s, NULL);
+        assert_int_equal(ptrace(PTRACE_SEIZE, s.target.pid, NULL, NULL), 0);
+        assert_int_equal(ptrace(PTRACE_INTERRUPT, s.target.pid, NULL, NULL), 0);
+        assert_int_equal(waitpid(s.target.pid, &status, 0), s.target.pid);
+        assert_int_equal(ptrace(PTRACE_PEEKUSER, s.target.pid,
+                                (void *)(offsetof(struct user, u_debugreg) + 7 * sizeof(uint64_t)), NULL),
+                         0);
+        assert_int_equal(ptrace(PTRACE_DETACH, s.target.pid, NULL, NULL), 0);
+        assert_true(stepper_end(&s) > 1);
+    }
+}
+
 /* Its address space may not grow any more: the first allocation that fails ends it. */
 static void no_memory(void **state)
 {
@@ -143,6 +177,7 @@ int main(void)
         cmocka_unit_test(signals_that_end),
         cmocka_unit_test(signals_that_do_not),
         cmocka_unit_test(a_fault_of_its_own),
+        cmocka_unit_test(in_a_long_string),
         cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,8 @@ struct step_insn step_insn_decode(const uint8_t *bytes, size_t n, uint64_t ip)
         insn.mnemonic == ZYDIS_MNEMONIC_PUSHF || insn.mnemonic == ZYDIS_MNEMONIC_PUSHFQ;
     if (insn.mnemonic == ZYDIS_MNEMONIC_POPF || insn.mnemonic == ZYDIS_MNEMONIC_POPFQ)
         out.pops_flags = insn.mnemonic == ZYDIS_MNEMONIC_POPF ? 2 : 8;
+    out.repeats = (insn.attributes &
+                   (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) != 0;
     if (immediate && operands[0].imm.is_relative)
         out.target = ip + insn.length + (uint64_t)operands[0].imm.value.s;
     return out;

@@ -26,6 +26,7 @@ struct step_insn {
     uint8_t len;
     bool pushes_flags; /* pushf: the trap flag would leak into memory */
     uint8_t pops_flags; /* popf: how many bytes, 2 or 8; the kernel loses track of the trap flag there */
+    bool repeats;      /* a string instruction with REP: a step is one of its iterations */
     uint64_t target;   /* of direct branches */
 };
 

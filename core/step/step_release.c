@@ -23,7 +23,7 @@ static void stop_blockers(struct step_tracer *t)
     for (size_t i = 0; i < t->tracees.len; i++) {
         struct tracee *e = t->tracees.data[i];
         if (!e->stopped && trap_pending(e) && tracee_blocks_trap(e))
-            tracee_stop_listening(e);
+            tracee_interrupt(e);
     }
 }
 
@@ -54,8 +54,8 @@ void step_tracer_release(struct step_tracer *t)
     for (size_t i = 0; i < t->tracees.len; i++) {
         struct tracee *e = t->tracees.data[i];
         step_tracer_disarm(e);
-        if (e->listening)
-            tracee_stop_listening(e); /* the trap flag may be set behind the job-control stop */
+        if (e->listening || e->to_breakpoint)
+            tracee_interrupt(e); /* the trap flag may be set behind the job-control stop */
     }
     uint64_t give_up = step_tracer_wall_ns() + RELEASE_WAIT_NS; /* closing uprobes takes its time */
     while (step_tracer_step_under_way(t) && step_tracer_run(t, 1) && step_tracer_wall_ns() < give_up)
@@ -89,6 +89,7 @@ static bool let_go(struct tracee *e)
     if (!tracee_regs(e, &regs))
         return false;
     int sig = signal_of(e);
+    tracee_end_run(e);
     tracee_clear_trap_flag(e);
     tracee_remask_trap(e);
     tracee_detach(e, sig);
@@ -105,8 +106,8 @@ void step_tracer_abandon(struct step_tracer *t)
         for (size_t j = 0; j < e->events.n; j++)
             if (e->events.fds[j] >= 0)
                 close(e->events.fds[j]);
-        if (e->listening)
-            tracee_stop_listening(e);
+        if (e->listening || e->to_breakpoint)
+            tracee_interrupt(e);
     }
     uint64_t give_up = step_tracer_wall_ns() + RELEASE_WAIT_NS;
     while (again && step_tracer_wall_ns() < give_up) {

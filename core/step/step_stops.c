@@ -8,6 +8,9 @@
 
 #include "core/step/step_tracer_priv.h"
 
+/* So many iterations of a string instruction take longer one by one than by a breakpoint behind it. */
+#define REPEATS_AT_ONCE 16
+
 /* ---- Going on ---- */
 
 /* By one instruction, the one at ip; over a whole system call if that is what stands there. */
@@ -26,7 +29,8 @@ static void step_instruction(struct tracee *e, struct user_regs_struct *regs, in
     if (e->insn.kind == STEP_SYSCALL) {
         tracee_remask_trap(e);
         tracee_syscall(e, sig);
-    } else {
+    } else if (!e->insn.repeats || regs->rcx < REPEATS_AT_ONCE ||
+               !tracee_run_to(e, regs->rip + e->insn.len, sig)) {
         tracee_step(e, sig);
     }
 }
@@ -299,7 +303,10 @@ void step_stops_handle(struct step_tracer *t, pid_t tid, int status)
     e->stopped = true;
     e->in_step = e->listening = false;
     uint64_t data;
-    switch (tracee_stop(e, status, &data)) {
+    enum stop_kind kind = tracee_stop(e, status, &data);
+    if (kind != STOP_ENDED)
+        tracee_end_run(e);
+    switch (kind) {
     case STOP_ENDED:
         on_end(t, e, WIFSIGNALED(status));
         break;

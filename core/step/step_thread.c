@@ -214,12 +214,11 @@ void step_thread_executed(struct step_thread *t, uint64_t from, const struct ste
         report(t, from, insn, to, sp);
         return;
     }
-    if (insn->kind != STEP_PLAIN || to != from) {
-        if (report_two(t, from, insn, to, sp))
-            return;
-        end_here(t, from); /* flow that the code does not explain: a break, nothing invented */
-    }
-    /* Else one iteration of a repeated string instruction. */
+    if (insn->repeats && to == from)
+        return; /* one iteration: it counts, as one instruction, when it is through */
+    if (report_two(t, from, insn, to, sp))
+        return;
+    end_here(t, from); /* flow that the code does not explain: a break, nothing invented */
     ++*t->opt.clock;
     t->instructions++;
 }

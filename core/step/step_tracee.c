@@ -3,6 +3,7 @@
 #include <Zydis/Zydis.h>
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -44,6 +45,8 @@ static enum stop_kind trap_kind(const struct tracee *t, uint64_t *data)
     if (info.si_code == SIGTRAP)
         return STOP_HANDLER;
     if (t->steps && (info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT))
+        return STOP_STEP;
+    if (t->to_breakpoint && info.si_code == TRAP_HWBKPT)
         return STOP_STEP;
     if (ends_probed_step(t, &info))
         return STOP_STEP;
@@ -150,13 +153,45 @@ void tracee_syscall(struct tracee *t, int sig)
     t->stopped = ptrace(PTRACE_SYSCALL, t->tid, NULL, number(sig)) != 0;
 }
 
+static bool poke_debug(const struct tracee *t, unsigned n, uint64_t value)
+{
+    size_t at = offsetof(struct user, u_debugreg) + n * sizeof value;
+    return ptrace(PTRACE_POKEUSER, t->tid, (void *)at, (void *)(uintptr_t)value) == 0;
+}
+
+bool tracee_run_to(struct tracee *t, uint64_t to, int sig)
+{
+    errno = 0;
+    long used = ptrace(PTRACE_PEEKUSER, t->tid,
+                       (void *)(offsetof(struct user, u_debugreg) + 7 * sizeof(uint64_t)), NULL);
+    if (errno || (used & 0xff)) /* a debugger that was here before has left breakpoints */
+        return false;
+    t->to_breakpoint = true;
+    if (!poke_debug(t, 0, to) || !poke_debug(t, 7, 1)) { /* DR7: L0, execution (SDM vol. 3) */
+        tracee_end_run(t);
+        return false;
+    }
+    t->in_step = ptrace(PTRACE_CONT, t->tid, NULL, number(sig)) == 0;
+    t->stopped = !t->in_step;
+    return true;
+}
+
+void tracee_end_run(struct tracee *t)
+{
+    if (!t->to_breakpoint)
+        return;
+    poke_debug(t, 7, 0);
+    poke_debug(t, 0, 0);
+    t->to_breakpoint = false;
+}
+
 void tracee_listen(struct tracee *t)
 {
     t->listening = ptrace(PTRACE_LISTEN, t->tid, NULL, NULL) == 0;
     t->stopped = !t->listening;
 }
 
-void tracee_stop_listening(struct tracee *t)
+void tracee_interrupt(struct tracee *t)
 {
     ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
 }

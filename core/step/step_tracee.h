@@ -16,6 +16,7 @@ struct tracee {
     pid_t tid;
     bool stopped;   /* in a ptrace stop: may be asked and continued */
     bool in_step;   /* inside PTRACE_SINGLESTEP: stops by itself in microseconds */
+    bool to_breakpoint; /* it runs to a breakpoint instead; in_step too */
     bool listening; /* in a job-control stop that lasts until SIGCONT */
     bool armed;     /* events are open */
     bool blocked;   /* not armed, because it blocks or ignores SIGTRAP */
@@ -34,6 +35,7 @@ struct tracee {
     uint64_t syscall_ns;       /* when it began, wall clock */
     bool trap_masked;          /* the program blocks SIGTRAP; its mask does not show it now */
     bool end_asked;            /* the window ends at the next stop */
+    bool time_spent;           /* so does it, by its wall time */
     bool trap_taken;           /* the program wants SIGTRAP for itself: so does it */
     uint64_t start_clock, start_ns;
     uint64_t entry_sp;         /* 0: the window has no return to wait for */
@@ -82,10 +84,16 @@ void tracee_step(struct tracee *t, int sig);
 /* Over a system call: two stops, at its entry and its exit, and no trap flag in between, so that a
  * thread that waits in the kernel is unharmed if this process ends meanwhile. */
 void tracee_syscall(struct tracee *t, int sig);
+/* To the instruction at `to`, by a hardware breakpoint of ptrace (user_regs' u_debugreg, ptrace(2)), the
+ * thread's only one. False when that cannot be set, or the debug registers are in use; then nothing happens. At
+ * the next stop, whatever it is, tracee_end_run takes the breakpoint away. */
+bool tracee_run_to(struct tracee *t, uint64_t to, int sig);
+void tracee_end_run(struct tracee *t);
 void tracee_listen(struct tracee *t);
-/* Brings a listening thread back into a stop in which it can be detached. It waits in a job-control
- * stop, so there is no system call that this could break off (of any other thread it might). */
-void tracee_stop_listening(struct tracee *t);
+/* Brings a thread that is listening, or runs to a breakpoint, into a stop in which it can be detached. It is in
+ * a job-control stop, or in the middle of an instruction, so there is no system call that this could break off
+ * (of any other thread it might). */
+void tracee_interrupt(struct tracee *t);
 /* Lets go of a stopped thread: the trap flag is taken away, nothing is delivered but sig. */
 void tracee_detach(struct tracee *t, int sig);
 

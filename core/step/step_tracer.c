@@ -207,7 +207,11 @@ void step_tracer_end_windows(struct step_tracer *t, bool all)
         if (e->in_syscall || e->restarting)
             step_window_end_in_kernel(t, e, all ? STEP_END_STOPPED : STEP_END_TIME);
         else if (all)
-            e->end_asked = true; /* one whose time is spent ends by itself */
+            e->end_asked = true;
+        else
+            e->time_spent = true;
+        if (e->steps && e->to_breakpoint)
+            tracee_interrupt(e);
     }
 }
 

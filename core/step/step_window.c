@@ -33,7 +33,7 @@ void step_window_begin(struct step_tracer *t, struct tracee *e)
     e->signals = 0;
     e->insn = (struct step_insn){0};
     e->insn_pending = e->trap_due = e->in_syscall = e->restarting = e->end_asked = false;
-    e->trap_masked = e->trap_taken = false;
+    e->trap_masked = e->trap_taken = e->time_spent = false;
     tracee_unmask_trap(e);
     step_events_enable(&e->events, false);
 }
@@ -169,8 +169,8 @@ bool step_window_over(const struct step_tracer *t, const struct tracee *e, uint6
         *end = STEP_END_BUDGET;
     else if (e->signals >= STARVED_SIGNALS && done / e->signals < STARVED_INSTRUCTIONS)
         *end = STEP_END_STARVED;
-    else if (t->opt.budget_wall_ns && done % 64 == 0 &&
-             step_tracer_wall_ns() - e->start_ns > t->opt.budget_wall_ns)
+    else if (e->time_spent || (t->opt.budget_wall_ns && done % 64 == 0 &&
+                               step_tracer_wall_ns() - e->start_ns > t->opt.budget_wall_ns))
         *end = STEP_END_TIME;
     else
         return false;
