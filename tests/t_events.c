@@ -37,7 +37,7 @@ static void all_events_both_ways(void **state)
         size_t total = (size_t)(2 * spans) + ngaps + nmarks, n = 0;
         struct event *list = xcalloc(total + 1, sizeof *list);
         struct events *e =
-            events_new(t, src, (struct events_filter){EVENTS_ALL_THREADS, ALL_KINDS, NULL});
+            events_new(t, src, (struct events_filter){.thread = EVENTS_ALL_THREADS, .kinds = ALL_KINDS});
         size_t depth[64] = {0};
         while (n <= total && events_next(e, &list[n])) {
             const struct event *ev = &list[n];
@@ -77,7 +77,7 @@ static void all_events_both_ways(void **state)
         }
         events_free(e);
         /* One thread, calls only. */
-        e = events_new(t, src, (struct events_filter){0, 1u << EVENT_CALL, NULL});
+        e = events_new(t, src, (struct events_filter){.kinds = 1u << EVENT_CALL});
         for (n = 0; events_next(e, &ev); n++)
             assert_true(ev.kind == EVENT_CALL && ev.thread == 0);
         assert_int_equal(n, trace_thread(t, 0)->spans);

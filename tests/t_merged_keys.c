@@ -71,7 +71,7 @@ static const struct step steps[] = {
     {ACT_SEARCH, "fib", "fib", 680, "Search /fib/"},
     {ACT_LONGEST_CALL, NULL, "fib", 680, "widest of 2 stacks: "},
     {ACT_CALL_NEXT, NULL, "fib", 680, "main > fib > [fib]"},
-    {ACT_CALL_NEXT, NULL, "fib", 680, "no further call of fib in this thread"},
+    {ACT_CALL_NEXT, NULL, "fib", 680, "no further stack of fib"},
     {ACT_CALL_PREV, NULL, "fib", 680, "main > [fib]"},
     {ACT_CALL_NEXT_ANY, NULL, "fib", 680, "main > fib > [fib]"},
     {ACT_CALL_PREV_ANY, NULL, "fib", 680, "main > [fib]"},

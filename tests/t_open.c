@@ -371,7 +371,7 @@ static void field_C13_partial_text(void **state)
                        "p 1/2 1.001000: 1 cpu-clock: \n\t401000 f (m)\n\n";
     lib_write(path, text, strlen(text));
     struct recording *r = open_or_fail(path, &plain);
-    assert_true(open_has_note(r, "partial: 1 lines were not understood, the first is line 4: what is this?"));
+    assert_true(open_has_note(r, "partial: 1 line was not understood, the first is line 4: what is this?"));
     assert_int_equal(sample_log_count(r->samples), 2);
     recording_free(r);
     lib_rmdir(tmp);

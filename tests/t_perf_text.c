@@ -125,7 +125,7 @@ static void call_chain_samples(void **state)
         "\n"
         "x  9 [000]  5.5:  10 page-faults:          401136 work+0x6 (/bin/x)\n"
         "y  9 [000]  5.6:  10 sched:sched_switch: prev_comm=y prev_pid=9 ==> next_comm=z\n"
-        "\t          401002 a+0x0 (/bin/x)\n",
+        "\t          401002 a+0x0 (/bin/x)\n\n",
         "sample '' 825432/825432 -1 339457445933440 1 cycles:u"
         "<7f5c0c875c60|_dl_open|0|/usr/lib64/ld-2.28.so><4008de|main|87|/usr/local/home/demo>\n"
         "sample 'my prog' 17/18 3 12000001000 250000 cpu-clock:pppH"
@@ -136,7 +136,7 @@ static void call_chain_samples(void **state)
         "sample 'y' 9/9 0 5600000000 10 sched:sched_switch<401002|a|0|/bin/x>\n");
     assert_int_equal(c.samples, 4);
     assert_int_equal(c.unknown_lines, 0);
-    assert_int_equal(c.lines, 15);
+    assert_int_equal(c.lines, 16);
 }
 
 static void branch_lines(void **state)
@@ -211,7 +211,7 @@ static void field_C10_odd_lines_never_stop_the_reader(void **state)
         "18446744073709551615.0: x: \n"
         "1/1 5.1234567890: x: \n"
         "\r\n"
-        "1/1 7.5: 3 e: \r\n\t 12345678901234567 too long (m)\n\t 1 f (m)\r\n",
+        "1/1 7.5: 3 e: \r\n\t 12345678901234567 too long (m)\n\t 1 f (m)\r\n\n",
         "sample '' -1/-1 -1 12500000000 1 cycles<401000|f||m>\n"
         "sample 'prog' 77/77 -1  1 cycles<401000|f||m>\n"
         "sample '1 2 3 [000]' 9/9 -1 5500000000 1 ev\n"

@@ -307,6 +307,34 @@ static void *shown(struct model *m, const struct view_ops *ops, struct surface *
     return view;
 }
 
+/* Stacks lead to the source, and calls with folded recursion do. */
+static void from_the_merged(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open(&r);
+    struct trace *t = one_call(&r, span_site_flags(r.ret[2]));
+    struct model *m = model_new(NULL, NULL);
+    m->glyphs = glyphs_of(GLYPHS_ASCII);
+    struct surface *s = surface_new(30, 100);
+    model_set_trace(m, t, "snap 1", NULL, NULL);
+    void *tl = shown(m, &view_timeline, s);
+    view_timeline.action(tl, ACT_CALLEE, NULL);
+    for (int merged = 0; merged < 2; merged++) {
+        view_timeline.action(tl, merged ? ACT_MERGED : ACT_RECURSION, NULL);
+        view_timeline.action(tl, ACT_CALLEE, NULL);
+        view_timeline.action(tl, ACT_DETAILS, NULL);
+        draw(tl, s);
+        assert_true(golden_find(s, "defined at prog.c:4"));
+        assert_edits(m, &view_timeline, tl, NULL, 4);
+    }
+    view_timeline.destroy(tl);
+    surface_free(s);
+    model_free(m);
+    trace_free(t);
+    rig_close(&r);
+}
+
 /* leaf() begins in line 4; this call of it, through the pointer, is in line 14. */
 static void from_the_lists(void **state)
 {
@@ -407,7 +435,7 @@ int main(void)
         cmocka_unit_test(call_sites),     cmocka_unit_test(unknown_site),
         cmocka_unit_test(instructions),   cmocka_unit_test(another_source),
         cmocka_unit_test(nothing_at_hand), cmocka_unit_test(listing),
-        cmocka_unit_test(from_the_lists),
+        cmocka_unit_test(from_the_lists), cmocka_unit_test(from_the_merged),
         cmocka_unit_test(on_the_screen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

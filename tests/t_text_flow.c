@@ -315,6 +315,71 @@ static void words_that_are_not_known(void **state)
     recording_free(r);
 }
 
+/* The functions of all spans, each with a blank behind it. */
+static char *functions_seen(const struct recording *r)
+{
+    char *out = NULL;
+    size_t len, n;
+    FILE *f = open_memstream(&out, &len);
+    for (size_t i = 0; i < trace_thread_count(r->trace); i++)
+        for (size_t d = 0; d < trace_thread(r->trace, i)->depths; d++) {
+            const struct span *s = trace_row(r->trace, i, d, &n);
+            for (size_t k = 0; k < n; k++)
+                fprintf(f, "%s ", functions_get(trace_functions(r->trace), s[k].fn)->name);
+        }
+    fclose(f);
+    return out;
+}
+
+/* Wherever writing ended, in the middle of a line too: what is there is true. */
+static void cut_anywhere(void **state)
+{
+    (void)state;
+    static const char text[] = AT("100") "call  1010 alpha+0x10 (/lib/m) => 2000 beta+0x0 (/lib/m)\n"
+                               AT("110") "return  2010 beta+0x10 (/lib/m) => 1015 alpha+0x15 (/lib/m)\n"
+                               AT("120") "call  1020 alpha+0x20 (/lib/m) => 3000 gamma+0x12 (/lib/m)\n";
+    size_t last = (size_t)(strrchr(text, 'p') - text);
+    while (strncmp(text + last, "p 1/2", 5) != 0)
+        last--;
+    for (size_t len = last + 1; len < sizeof text - 1; len++) {
+        char *part = strndup(text, len);
+        struct recording *r = open_text(part);
+        /* gamma is there with the bracket that ends its line, which is the last but for the newline. */
+        bool whole = len == sizeof text - 2;
+        char *got = rows(r, 0);
+        if (strcmp(got, whole ? "alpha 100-120 se / beta 100-110, gamma 120-120 e" : "alpha 100-110 se / beta 100-110") != 0)
+            fail_msg("%s\ngives %s", part, got);
+        assert_false(has_note(r, "no offsets"));
+        assert_int_equal(has_note(r, "partial: 1 line was not understood, the first is line 3: p 1"), !whole && len > last + 2);
+        free(got);
+        free(part);
+        recording_free(r);
+    }
+}
+
+/* Call chains: none that lost its outermost functions. */
+static void chains_cut_anywhere(void **state)
+{
+    (void)state;
+    static const struct open_options plain = {.stdin_fd = -1};
+    static const char text[] = "p 1/2 1.000000: 1 cpu-clock: \n\t401000 inner+0x10 (/bin/m)\n\t402000 outer+0x20 (/bin/m)\n\n"
+                               "p 1/2 1.001000: 1 cpu-clock: \n\t401000 inner+0x10 (/bin/m)\n\t402000 outer+0x20 (/bin/m)\n\n";
+    char *dir = lib_mkdtemp(), path[300];
+    snprintf(path, sizeof path, "%s/text", dir);
+    for (size_t len = sizeof text / 2; len < sizeof text; len++) {
+        struct recording *r = NULL;
+        lib_write(path, text, len);
+        assert_int_equal(open_recording(&r, path, &plain, NULL), 0);
+        char *got = functions_seen(r);
+        if (strcmp(got, "outer inner ") != 0)
+            fail_msg("%.*s\ngives %s", (int)len, text, got);
+        assert_int_equal(sample_log_count(r->samples), len == sizeof text - 1 ? 2 : 1);
+        free(got);
+        recording_free(r);
+    }
+    lib_rmdir(dir);
+}
+
 static void one_side_only(void **state)
 {
     (void)state;
@@ -482,6 +547,8 @@ int main(void)
         cmocka_unit_test(only_calls),
         cmocka_unit_test(without_times_and_offsets),
         cmocka_unit_test(words_that_are_not_known),
+        cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(chains_cut_anywhere),
         cmocka_unit_test(one_side_only),
         cmocka_unit_test(functions_as_another_tool_found_them),
         cmocka_unit_test(folded_stacks_are_the_time),

@@ -498,6 +498,30 @@ static void field_H1_sampled_never_looks_exact(void **state)
     rig_close(&r);
 }
 
+/* A start that was not seen: before the trace, in a gap or before it, or for no known reason. */
+static void starts_that_were_not_seen(void **state)
+{
+    (void)state;
+    static const char text[] = "thread 1 w\n+ 0 a /m s\n - 50 g\n+ 100 b /m s\n + 110 c /m s\n - 120\n - 200\n"
+                               "+ 300 d /m s\n - 400\ngap 50 90 overflow\n";
+    static const struct {
+        const char *name, *note;
+    } want[] = {{"a", "start inferred: ran before the trace."},
+                {"b", "start inferred: began in the gap before, or ran before that."},
+                {"c", "start inferred: began in the gap before, or ran before that."},
+                {"d", "start inferred: it ran before that."}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        struct rig r;
+        opened(&r, text);
+        act_with(&r, ACT_SEARCH, want[i].name);
+        assert_string_equal(selected_name(&r), want[i].name);
+        draw(&r);
+        if (!golden_find(r.s, want[i].note))
+            fail_msg("%s: not '%s'", want[i].name, want[i].note);
+        rig_close(&r);
+    }
+}
+
 static int cancelled;
 
 static void cancel_loading(void *arg)
@@ -523,6 +547,19 @@ static void without_a_trace(void **state)
     assert_true(golden_find(r.s, "decoding snap 3  62 %"));
     assert_true(view_timeline.action(r.tl, ACT_INTERRUPT, NULL));
     assert_int_equal(cancelled, 1);
+    /* From a pipe, and when all is decoded, no number is made up. */
+    l = (struct model_loading){.active = true, .endless = true, .spans = 1, .what = "pipe"};
+    char line[100];
+    for (int finishing = 0; finishing < 2; finishing++) {
+        l.finishing = finishing;
+        model_set_loading(r.m, &l);
+        draw(&r);
+        assert_true(golden_find(r.s, finishing ? "finishing pipe" : "decoding pipe"));
+        assert_false(golden_find(r.s, "%"));
+        model_loading_text(r.m, line, sizeof line);
+        assert_string_equal(line, finishing ? "finishing pipe, 1 span" : "decoding pipe, 1 span");
+        l.endless = false;
+    }
     l = (struct model_loading){.failed = "snap 3: no sync point in 200 bytes"};
     model_set_loading(r.m, &l);
     draw(&r);
@@ -588,7 +625,7 @@ int main(void)
         cmocka_unit_test(mouse),
         cmocka_unit_test(selection_always_on_screen),
         cmocka_unit_test(field_H1_sampled_never_looks_exact),
-        cmocka_unit_test(without_a_trace),
+        cmocka_unit_test(without_a_trace), cmocka_unit_test(starts_that_were_not_seen),
         cmocka_unit_test(an_index_that_is_there),
         cmocka_unit_test(field_F14_follows_other_screens),
     };

@@ -324,8 +324,19 @@ static void events_ends_and_filters(void **state)
     act(&r, ACT_FILTER, "scan tid=4713 kind=call");
     act(&r, ACT_FIRST, NULL);
     assert_true(chosen_has(&r, "scan_line"));
+    static const char *const wrong[] = {"dur>1us", "depth=1", "time>10us", "bogus=3", "kind>call", "kind="};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        r.m->say[0] = '\0';
+        act(&r, ACT_FILTER, wrong[i]);
+        assert_int_equal(r.m->say_severity, SAY_ERROR);
+        assert_non_null(strstr(r.m->say, i == 4 ? "kind takes =" : i == 5 ? "kind= what?" : "kind tid name"));
+        assert_true(chosen_has(&r, "scan_line")); /* as before */
+    }
+    act(&r, ACT_FILTER, "name=scan tid=4713 kind=ret");
+    act(&r, ACT_FIRST, NULL);
+    assert_true(chosen_has(&r, "scan_line"));
     act(&r, ACT_FILTER, "kind=song");
-    assert_string_equal(r.m->say, "kinds are call, ret, gap, and mark or trigger, not song");
+    assert_string_equal(r.m->say, "kinds are call ret gap mark trigger hit frequency ptwrite migration snapshot note, not song");
     act(&r, ACT_FILTER, "tid=1");
     assert_string_equal(r.m->say, "no thread 1 in this trace");
     act(&r, ACT_CANCEL, NULL);

@@ -31,6 +31,11 @@ void open_progress(const struct open_context *c, const char *stage, uint64_t don
         c->options->progress(c->options->progress_arg, &p);
 }
 
+bool open_is_finishing(const struct open_progress *p)
+{
+    return strcmp(p->stage, "building") == 0 || strcmp(p->stage, "indexing") == 0;
+}
+
 void open_note(struct open_context *c, const char *fmt, ...)
 {
     if (c->in_part)

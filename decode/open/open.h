@@ -31,6 +31,9 @@ struct open_progress {
     uint64_t spans;       /* calls decoded so far; 0: not known before the end */
 };
 
+/* All is read and decoded; what is left to do ("building", "indexing") is not measured. */
+bool open_is_finishing(const struct open_progress *p);
+
 /* From the thread that opens. */
 typedef void open_progress_fn(void *arg, const struct open_progress *p);
 

@@ -208,6 +208,7 @@ static int feed_all(struct open_context *c, struct source *s, struct perf_text *
         c->stopped = true;
         c->rest_bytes = total > done ? total - done : 0;
         open_note_stopped(c, c->rest_bytes, total);
+        perf_text_stop(p);
     }
     if (rc == 0 && n >= 0)
         rc = perf_text_end(p);
@@ -267,8 +268,9 @@ static int judge(struct open_context *c, const struct perf_text_counts *n, const
     if (n->unknown_words)
         open_note(c, "%s flag words are not known and were passed over", fmt_count(a, n->unknown_words));
     if (n->unknown_lines || n->cut_lines)
-        open_note(c, "partial: %s lines were not understood, the first is line %s: %s",
+        open_note(c, "partial: %s line%s not understood, the first is line %s: %s",
                   fmt_count(a, n->unknown_lines + n->cut_lines),
+                  n->unknown_lines + n->cut_lines == 1 ? " was" : "s were",
                   fmt_count(b, n->first_unknown_line), n->first_unknown);
     open_note(c, "names are those in the text: no file was looked at");
     return 0;

@@ -24,6 +24,9 @@ struct perf_text {
     VEC(char) partial; /* the beginning of a line that goes on in the next bytes */
     bool cut;          /* the rest of this line is thrown away */
     bool known;        /* the last line that was not indented was understood: more may be below it */
+    bool offsets, modules; /* some place had one: that is what was printed */
+    bool unended;      /* this line has no newline, so it may be cut anywhere */
+    bool blanks;       /* call chains end with a blank line */
     /* The sample whose call chain is being read. */
     bool open, provisional; /* provisional: its one frame is the header line's own address */
     struct perf_text_event sample;
@@ -160,8 +163,35 @@ static bool has_prefix(const char *s, const char *end, const char *word)
     return (size_t)(end - s) >= len && memcmp(s, word, len) == 0;
 }
 
+/* What was printed of places, seen in those that are there. */
+static void note_place(struct perf_text *p, const struct perf_text_place *place)
+{
+    p->offsets |= place->has_offset;
+    p->modules |= place->module.len > 0;
+}
+
+/* Whether the end of a line that has no newline is that of a place as all others are printed. */
+static bool is_whole(const struct perf_text *p, const struct perf_text_place *place)
+{
+    static const char unknown[] = "[unknown]";
+    const size_t n = sizeof unknown - 1;
+    if (p->modules || place->module.len)
+        return place->module.len > 0;
+    return place->has_offset || !p->offsets ||
+           (place->symbol.len == n && memcmp(place->symbol.s, unknown, n) == 0);
+}
+
+/* Left out: the line breaks off, as when whoever wrote it was killed or the disk was full. A sample it belongs
+ * to has lost its outermost functions. */
+static int leave_out(struct perf_text *p, const char *s, const char *end)
+{
+    p->open = false;
+    count_unknown(p, s, end);
+    return 0;
+}
+
 /* A line that begins an event; ev has its stamp. */
-static int head_line(struct perf_text *p, struct perf_text_event *ev, const char *rest,
+static int head_line(struct perf_text *p, struct perf_text_event *ev, const char *line, const char *rest,
                      const char *end)
 {
     rest = perf_text_skip_blanks(rest, end);
@@ -171,19 +201,29 @@ static int head_line(struct perf_text *p, struct perf_text_event *ev, const char
         return perf_text_parse_record(rest, end, ev) ? deliver(p, ev) : 0;
     }
     rest = perf_text_parse_event_name(rest, end, ev);
-    if (perf_text_parse_branch(rest, end, ev, &p->counts.unknown_words))
+    if (perf_text_parse_branch(rest, end, ev, &p->counts.unknown_words)) {
+        if (p->unended && !is_whole(p, &ev->u.branch.to))
+            return leave_out(p, line, end);
+        note_place(p, &ev->u.branch.from);
         return deliver(p, ev);
+    }
     if (perf_text_parse_half_branch(rest, end)) {
+        if (p->unended && p->counts.branches)
+            return leave_out(p, line, end);
         p->counts.half_branches++;
         return 0;
     }
     if (perf_text_parse_packet(rest, end, ev))
         return deliver(p, ev);
     ev->kind = PERF_TEXT_SAMPLE;
-    if (open_sample(p, ev) < 0)
-        return MTUI_E_NOMEM;
     struct perf_text_place own;
     p->provisional = perf_text_parse_place(rest, end, &own);
+    if (p->unended && (p->provisional ? !is_whole(p, &own) : p->counts.samples + p->counts.branches > 0))
+        return leave_out(p, line, end);
+    if (open_sample(p, ev) < 0)
+        return MTUI_E_NOMEM;
+    if (p->provisional)
+        note_place(p, &own);
     return p->provisional ? keep_frame(p, &own) : 0;
 }
 
@@ -195,12 +235,19 @@ static int take_line(struct perf_text *p, const char *s, const char *end)
     int rc = 0;
     if (end > s && end[-1] == '\r')
         end--;
-    if (perf_text_skip_blanks(s, end) == end)
+    if (perf_text_skip_blanks(s, end) == end) {
+        if (p->unended && p->open)
+            return leave_out(p, s, end);
+        p->blanks |= p->open && !p->provisional && p->frames.len;
         return close_sample(p);
+    }
     if (*s == '#')
         return 0;
     bool indented = *s == ' ' || *s == '\t';
     if (p->open && indented && perf_text_parse_place(s, end, &place)) {
+        if (p->unended && !is_whole(p, &place))
+            return leave_out(p, s, end);
+        note_place(p, &place);
         if (p->provisional)
             p->frames.len = 0;
         p->provisional = false;
@@ -213,12 +260,14 @@ static int take_line(struct perf_text *p, const char *s, const char *end)
     if (perf_text_parse_stamp(s, end, &ev, &rest)) {
         p->known = true;
         rc = close_sample(p);
-        return rc ? rc : head_line(p, &ev, rest, end);
+        return rc ? rc : head_line(p, &ev, s, rest, end);
     }
     if (!indented && perf_text_parse_error(s, end, &ev)) {
         rc = close_sample(p);
         return rc ? rc : deliver(p, &ev);
     }
+    if (indented && p->unended && p->open)
+        return leave_out(p, s, end);
     if (indented && p->known) /* source lines and the like */
         return 0;
     p->known = false;
@@ -273,11 +322,22 @@ int perf_text_feed(struct perf_text *p, const char *data, size_t len)
 int perf_text_end(struct perf_text *p)
 {
     int rc = 0;
+    p->unended = true;
     if (p->partial.len)
         rc = take_line(p, p->partial.data, p->partial.data + p->partial.len);
     p->partial.len = 0;
     p->cut = false;
+    if (p->open && !p->provisional && p->blanks) { /* as by head: its outermost functions may be missing */
+        static const char what[] = "(the call chain breaks off)";
+        leave_out(p, what, what + sizeof what - 1);
+    }
     return rc ? rc : close_sample(p);
+}
+
+void perf_text_stop(struct perf_text *p)
+{
+    p->partial.len = 0;
+    p->open = p->cut = false;
 }
 
 bool perf_text_is(const void *bytes, size_t len)

@@ -129,7 +129,11 @@ struct perf_text *perf_text_new(perf_text_fn *fn, void *arg);
 void perf_text_free(struct perf_text *p);
 /* 0, what the callback returned, or MTUI_E_NOMEM. */
 int perf_text_feed(struct perf_text *p, const char *data, size_t len);
-int perf_text_end(struct perf_text *p); /* no more bytes: delivers what is unfinished */
+/* No more bytes: delivers what is unfinished, except a last line without a newline that breaks off before what
+ * all others end with, and a call chain without the blank line that all others have: those are not understood. */
+int perf_text_end(struct perf_text *p);
+/* No more bytes are wanted, though there may be some: what is unfinished is dropped. */
+void perf_text_stop(struct perf_text *p);
 const struct perf_text_counts *perf_text_counts(const struct perf_text *p);
 
 /* Whether the first bytes of a file look like text of perf script rather than like anything binary. */

@@ -6,19 +6,6 @@
 
 #define LOOK_EVERY 0x3fff /* spans between two looks at cancel */
 
-static struct functions *copy_functions(const struct functions *from)
-{
-    struct functions *to = functions_new();
-    for (size_t i = 0; i < functions_count(from); i++) {
-        const struct function *f = functions_get(from, (fn_id)i);
-        functions_intern(to, f->module, f->raw, f->name, f->addr, f->kind);
-        const char *file = functions_file(from, f->module);
-        if (file)
-            functions_set_file(to, f->module, file);
-    }
-    return to;
-}
-
 /* A call on the way down: its span, and whether it was left out. */
 struct frame {
     const struct span *span;
@@ -111,7 +98,7 @@ int fold_recursion(const struct trace *t, const struct fold_options *options, st
                    struct err *err)
 {
     const struct fold_options none = {0}, *o = options ? options : &none;
-    struct trace_builder *b = trace_builder_new(copy_functions(trace_functions(t)));
+    struct trace_builder *b = trace_builder_new(functions_share(trace_functions(t)));
     trace_builder_set_info(b, trace_info(t));
     trace_builder_set_cancel(b, o->cancel);
     int rc = 0;

@@ -177,15 +177,9 @@ static int draw(struct merged *m, struct trace_builder *b, const struct layout *
 
 static struct trace_builder *new_builder(const struct trace *t, size_t stacks)
 {
-    const struct functions *from = trace_functions(t);
-    struct functions *to = functions_new();
     struct trace_info info = *trace_info(t);
     info.first_ns = info.last_ns = 0;
-    for (size_t i = 0; i < functions_count(from); i++) {
-        const struct function *f = functions_get(from, (fn_id)i);
-        functions_intern(to, f->module, f->raw, f->name, f->addr, f->kind);
-    }
-    struct trace_builder *b = trace_builder_new(to);
+    struct trace_builder *b = trace_builder_new(functions_share(trace_functions(t)));
     trace_builder_set_info(b, &info);
     if (stacks)
         trace_builder_thread(b, 0, 0);

@@ -7,8 +7,8 @@
 
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
-#include "core/base/regex.h"
 #include "core/base/vec.h"
+#include "tui/analysis/row_filter.h"
 #include "tui/timeline/ruler.h"
 
 const struct list_column compare_columns[CMP_COUNT] = {
@@ -21,7 +21,7 @@ const struct list_column compare_columns[CMP_COUNT] = {
     [CMP_TOTAL_DIFF] = {.title = "TOTAL DIFF", .cols = 11, .priority = 5, .right = true},
     [CMP_TOTAL] = {.title = "TOTAL", .cols = 10, .priority = 6, .right = true},
     [CMP_TOTAL_MEDIAN] = {.title = "MED.TOTAL", .cols = 10, .priority = 7, .right = true},
-    [CMP_NAME] = {.title = "FUNCTION", .cols = 20, .priority = 0, .stretch = true},
+    [CMP_NAME] = {.title = "FUNCTION", .cols = 20, .priority = 0, .stretch = true, .rising = true},
 };
 
 const char *const compare_fields[CMP_COUNT] = {
@@ -32,8 +32,7 @@ struct compare_rows {
     const struct trace *trace;
     struct comparison all;
     VEC(const struct compare_row *) rows;
-    char *filter;
-    struct regex *re;
+    struct row_filter *filter; /* NULL: none */
     enum compare_column sort;
     bool inverted;
 };
@@ -49,8 +48,7 @@ void compare_rows_free(struct compare_rows *r)
         return;
     comparison_free(&r->all);
     vec_free(&r->rows);
-    free(r->filter);
-    regex_free(r->re);
+    row_filter_free(r->filter);
     free(r);
 }
 
@@ -105,17 +103,33 @@ static int compare(const void *a, const void *b, void *arg)
     return order ? order : (x > y) - (x < y); /* as compare_calls has them */
 }
 
-static bool passes(const struct compare_rows *r, const char *name)
+static const struct filter_field filter_fields[] = {
+    {"name", CMP_NAME, FILTER_NAME},          {"self", CMP_SELF, FILTER_DURATION},
+    {"med.self", CMP_SELF_MEDIAN, FILTER_DURATION}, {"selfdiff", CMP_SELF_DIFF, FILTER_DURATION},
+    {"calls", CMP_CALLS, FILTER_COUNT},       {"med.call", CMP_CALLS_MEDIAN, FILTER_COUNT},
+    {"calldiff", CMP_CALLS_DIFF, FILTER_COUNT}, {"total", CMP_TOTAL, FILTER_DURATION},
+    {"med.total", CMP_TOTAL_MEDIAN, FILTER_DURATION}, {"totaldiff", CMP_TOTAL_DIFF, FILTER_DURATION},
+};
+
+/* Of differences the amount. */
+static uint64_t filter_number(const void *arg, const void *row, int id)
 {
-    return !r->filter || strcasestr(name, r->filter) ||
-           (r->re && regex_match(r->re, name, strlen(name), NULL, NULL));
+    (void)arg;
+    return value(row, (enum compare_column)id);
+}
+
+static const char *filter_string(const void *arg, const void *row, int id)
+{
+    (void)id;
+    return name_of(arg, row);
 }
 
 static void rebuild(struct compare_rows *r)
 {
+    const struct filter_values values = {filter_number, filter_string, r};
     r->rows.len = 0;
     for (size_t i = 0; i < r->all.n; i++)
-        if (passes(r, name_of(r, &r->all.rows[i])))
+        if (row_filter_passes(r->filter, &values, &r->all.rows[i]))
             vec_push(&r->rows, &r->all.rows[i]);
     if (r->rows.len)
         qsort_r(r->rows.data, r->rows.len, sizeof *r->rows.data, compare, r);
@@ -138,20 +152,19 @@ void compare_rows_sort(struct compare_rows *r, enum compare_column column, bool 
 
 int compare_rows_filter(struct compare_rows *r, const char *text, struct err *err)
 {
-    struct regex *re = NULL;
-    if (text && *text && regex_compile(text, true, &re, err) < 0)
+    struct row_filter *f = NULL;
+    if (text && *text && row_filter_new(&f, text, filter_fields, sizeof filter_fields / sizeof *filter_fields,
+                                        r->trace, err) < 0)
         return MTUI_E_INVAL;
-    free(r->filter);
-    regex_free(r->re);
-    r->filter = text && *text ? xstrdup(text) : NULL;
-    r->re = re;
+    row_filter_free(r->filter);
+    r->filter = f;
     rebuild(r);
     return 0;
 }
 
 const char *compare_rows_filter_text(const struct compare_rows *r)
 {
-    return r->filter ? r->filter : "";
+    return row_filter_text(r->filter);
 }
 
 size_t compare_rows_count(const struct compare_rows *r)

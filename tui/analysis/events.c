@@ -208,6 +208,8 @@ static struct event mark_event(const struct events *e, size_t i)
 
 static bool passes(const struct events *e, const struct event *ev)
 {
+    if (ev->kind == EVENT_MARK && e->filter.marks && !(e->filter.marks >> ev->mark->kind & 1))
+        return false;
     if (!(e->filter.kinds >> ev->kind & 1))
         return false;
     if (ev->span)

@@ -31,6 +31,7 @@ struct event {
 struct events_filter {
     size_t thread;     /* EVENTS_ALL_THREADS or one */
     unsigned kinds;    /* bit per enum event_kind */
+    unsigned marks;    /* bit per enum mark_kind; 0: all */
     const uint8_t *fn; /* NULL: all; else a bit per function (calls and returns only) */
 };
 

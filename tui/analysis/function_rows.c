@@ -6,9 +6,9 @@
 
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
-#include "core/base/regex.h"
 #include "core/base/utf8.h"
 #include "core/base/vec.h"
+#include "tui/analysis/row_filter.h"
 #include "tui/timeline/ruler.h"
 
 const struct list_column function_columns[FCOL_COUNT] = {
@@ -22,21 +22,7 @@ const struct list_column function_columns[FCOL_COUNT] = {
     [FCOL_P99] = {.title = "P99", .cols = 7, .priority = 6, .right = true},
     [FCOL_MAX] = {.title = "MAX", .cols = 7, .priority = 3, .right = true},
     [FCOL_HIST] = {.title = "HIST", .cols = 6, .priority = 7, .fixed = true},
-    [FCOL_NAME] = {.title = "FUNCTION", .cols = 24, .priority = 0, .stretch = true},
-};
-
-#define LIMITS_MAX 8
-
-struct limit {
-    enum function_column column;
-    uint64_t at_least;
-};
-
-struct filter {
-    char *text, *name, *module;
-    struct regex *re;
-    struct limit limits[LIMITS_MAX];
-    size_t nlimits;
+    [FCOL_NAME] = {.title = "FUNCTION", .cols = 24, .priority = 0, .stretch = true, .rising = true},
 };
 
 struct function_rows {
@@ -45,19 +31,10 @@ struct function_rows {
     const struct glyphs *glyphs;
     uint64_t self_sum;
     VEC(const struct function_stats *) rows;
-    struct filter filter;
+    struct row_filter *filter; /* NULL: none */
     enum function_column sort;
     bool inverted;
 };
-
-static void filter_free(struct filter *f)
-{
-    free(f->text);
-    free(f->name);
-    free(f->module);
-    regex_free(f->re);
-    *f = (struct filter){0};
-}
 
 struct function_rows *function_rows_new(void)
 {
@@ -70,7 +47,7 @@ void function_rows_free(struct function_rows *r)
 {
     if (!r)
         return;
-    filter_free(&r->filter);
+    row_filter_free(r->filter);
     vec_free(&r->rows);
     free(r);
 }
@@ -111,79 +88,33 @@ static uint64_t value(const struct function_stats *f, enum function_column colum
 
 /* ---- Filter ---- */
 
-static bool parse_limit(struct filter *f, const char *word, bool instructions, struct err *err, int *rc)
+enum { FIELD_MODULE = FCOL_COUNT };
+
+static const struct filter_field filter_fields[] = {
+    {"name", FCOL_NAME, FILTER_NAME},          {"module", FIELD_MODULE, FILTER_TEXT},
+    {"calls", FCOL_CALLS, FILTER_COUNT},       {"total", FCOL_TOTAL, FILTER_DURATION},
+    {"self", FCOL_SELF, FILTER_DURATION},      {"self%", FCOL_SELF_SHARE, FILTER_PERMILLE},
+    {"min", FCOL_MIN, FILTER_DURATION},        {"avg", FCOL_AVG, FILTER_DURATION},
+    {"p50", FCOL_P50, FILTER_DURATION},        {"p99", FCOL_P99, FILTER_DURATION},
+    {"max", FCOL_MAX, FILTER_DURATION},
+};
+
+static uint64_t filter_number(const void *arg, const void *row, int id)
 {
-    static const struct {
-        const char *name;
-        enum function_column column;
-    } names[] = {{"calls", FCOL_CALLS}, {"total", FCOL_TOTAL}, {"self", FCOL_SELF}, {"min", FCOL_MIN},
-                 {"avg", FCOL_AVG},     {"p50", FCOL_P50},     {"p99", FCOL_P99},   {"max", FCOL_MAX}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        size_t n = strlen(names[i].name);
-        if (strncmp(word, names[i].name, n) != 0 || strncmp(word + n, ">=", 2) != 0)
-            continue;
-        uint64_t v = 0;
-        const char *text = word + n + 2;
-        if (f->nlimits == LIMITS_MAX)
-            *rc = err_set(err, MTUI_E_INVAL, "at most %d limits", LIMITS_MAX);
-        else if (names[i].column == FCOL_CALLS || fmt_parse_u64(text, 0, UINT64_MAX, &v, NULL) == 0)
-            *rc = fmt_parse_u64(text, 0, UINT64_MAX, &v, err);
-        else
-            *rc = ruler_parse(text, instructions, &v, err);
-        if (*rc == 0)
-            f->limits[f->nlimits++] = (struct limit){names[i].column, v};
-        return true;
-    }
-    return false;
+    const struct function_rows *r = arg;
+    const struct function_stats *f = row;
+    if (id == FCOL_SELF_SHARE) /* as it is shown: rounded to a tenth of a percent */
+        return r->self_sum ? (uint64_t)((double)f->self_ns * 1000 / (double)r->self_sum + 0.5) : 0;
+    return value(f, (enum function_column)id);
 }
 
-static bool name_occurs(const struct function_rows *r, const char *text)
+static const char *filter_string(const void *arg, const void *row, int id)
 {
-    size_t n = 0;
-    const struct function_stats *all = r->stats ? stats_functions(r->stats, &n) : NULL;
-    for (size_t i = 0; i < n; i++)
-        if (strcasestr(function_of(r, &all[i])->name, text))
-            return true;
-    return false;
-}
-
-static int parse_filter(struct function_rows *r, const char *text, struct filter *f, struct err *err)
-{
-    char *copy = xstrdup(text), *save = NULL;
-    int rc = 0;
-    f->text = xstrdup(text);
-    for (char *w = strtok_r(copy, " ", &save); w && rc == 0; w = strtok_r(NULL, " ", &save)) {
-        if (strncmp(w, "module=", 7) == 0) {
-            free(f->module);
-            f->module = xstrdup(w + 7);
-        } else if (!parse_limit(f, w, r->trace && trace_info(r->trace)->instructions, err, &rc)) {
-            char *joined = f->name ? xasprintf("%s %s", f->name, w) : xstrdup(w);
-            free(f->name);
-            f->name = joined;
-        }
-    }
-    free(copy);
-    if (rc == 0 && f->name && !name_occurs(r, f->name))
-        rc = regex_compile(f->name, true, &f->re, err);
-    return rc;
-}
-
-static bool passes(const struct function_rows *r, const struct function_stats *s)
-{
-    const struct filter *f = &r->filter;
-    const struct function *fn = function_of(r, s);
-    for (size_t i = 0; i < f->nlimits; i++)
-        if (value(s, f->limits[i].column) < f->limits[i].at_least)
-            return false;
-    if (f->module && !strcasestr(fn->module, f->module))
-        return false;
-    if (f->re)
-        return regex_match(f->re, fn->name, strlen(fn->name), NULL, NULL);
-    return !f->name || strcasestr(fn->name, f->name);
+    const struct function *fn = function_of(arg, row);
+    return id == FIELD_MODULE ? fn->module : fn->name;
 }
 
 /* ---- Rows ---- */
-
 
 static int compare(const void *a, const void *b, void *arg)
 {
@@ -204,13 +135,14 @@ static void rebuild(struct function_rows *r)
 {
     size_t n = 0;
     const struct function_stats *all = r->stats ? stats_functions(r->stats, &n) : NULL;
+    const struct filter_values values = {filter_number, filter_string, r};
     r->rows.len = 0;
     r->self_sum = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         r->self_sum += all[i].self_ns;
-        if (passes(r, &all[i]))
+    for (size_t i = 0; i < n; i++)
+        if (row_filter_passes(r->filter, &values, &all[i]))
             vec_push(&r->rows, &all[i]);
-    }
     if (r->rows.len)
         qsort_r(r->rows.data, r->rows.len, sizeof *r->rows.data, compare, r);
 }
@@ -233,13 +165,11 @@ void function_rows_sort(struct function_rows *r, enum function_column column, bo
 
 int function_rows_filter(struct function_rows *r, const char *text, struct err *err)
 {
-    struct filter f = {0};
-    int rc = text && *text ? parse_filter(r, text, &f, err) : 0;
-    if (rc) {
-        filter_free(&f);
+    struct row_filter *f = NULL;
+    if (text && *text && row_filter_new(&f, text, filter_fields, sizeof filter_fields / sizeof *filter_fields,
+                                        r->trace, err) < 0)
         return MTUI_E_INVAL;
-    }
-    filter_free(&r->filter);
+    row_filter_free(r->filter);
     r->filter = f;
     rebuild(r);
     return 0;
@@ -247,7 +177,7 @@ int function_rows_filter(struct function_rows *r, const char *text, struct err *
 
 const char *function_rows_filter_text(const struct function_rows *r)
 {
-    return r->filter.text ? r->filter.text : "";
+    return row_filter_text(r->filter);
 }
 
 size_t function_rows_count(const struct function_rows *r)

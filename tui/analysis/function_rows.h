@@ -36,9 +36,8 @@ void function_rows_set(struct function_rows *r, const struct trace *t, const str
                        const struct glyphs *g);
 void function_rows_sort(struct function_rows *r, enum function_column column, bool inverted);
 
-/* Words that all must hold: "module=TEXT", "self>=1us" "total>=1ms" "max>=…" "calls>=10", anything else:
- * part of the name, or a PCRE2 pattern where no name has it as it stands. NULL or "": all rows.
- * MTUI_E_INVAL leaves the old filter. */
+/* Words that all must hold, as in row_filter.h: name, module, calls, total, self, self%, min, avg, p50, p99, max.
+ * NULL or "": all rows. MTUI_E_INVAL leaves the old filter. */
 int function_rows_filter(struct function_rows *r, const char *text, struct err *err);
 const char *function_rows_filter_text(const struct function_rows *r);
 

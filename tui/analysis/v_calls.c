@@ -7,13 +7,13 @@
 
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
-#include "core/base/regex.h"
 #include "core/base/vec.h"
 #include "decode/trace/stats.h"
 #include "tui/trace/source_edit.h"
 #include "tui/ui/bar.h"
 #include "tui/ui/line.h"
 #include "tui/analysis/function_pane.h"
+#include "tui/analysis/row_filter.h"
 #include "tui/ui/list.h"
 #include "tui/ui/model.h"
 #include "tui/ui/name.h"
@@ -30,17 +30,10 @@ enum column { COL_DURATION, COL_TIMES, COL_START, COL_TID, COL_NOTE, COL_CALLER,
 static const struct list_column columns[COL_COUNT] = {
     [COL_DURATION] = {.title = "DURATION", .cols = 12, .priority = 0, .right = true},
     [COL_TIMES] = {.title = "xP50", .cols = 9, .priority = 2, .right = true, .fixed = true},
-    [COL_START] = {.title = "START", .cols = 16, .priority = 0, .right = true},
-    [COL_TID] = {.title = "TID", .cols = 8, .priority = 1, .right = true},
+    [COL_START] = {.title = "START", .cols = 16, .priority = 0, .right = true, .rising = true},
+    [COL_TID] = {.title = "TID", .cols = 8, .priority = 1, .right = true, .rising = true},
     [COL_NOTE] = {.title = "NOTE", .cols = 14, .priority = 3, .fixed = true},
     [COL_CALLER] = {.title = "CALLER", .cols = 20, .priority = 0, .stretch = true, .fixed = true},
-};
-
-struct filter {
-    char *text, *caller;
-    struct regex *re; /* of the caller */
-    uint64_t at_least_ns, at_most_ns;
-    pid_t tid; /* 0: any */
 };
 
 struct calls_view {
@@ -57,9 +50,11 @@ struct calls_view {
     struct stats_calls calls, made;
     int rc;
     struct err err;
-    struct filter filter;
+    struct row_filter *filter; /* NULL: none */
     VEC(uint32_t) rows; /* of calls.longest */
-    struct stats_call keep; /* to be selected again once they are counted anew; duration 0: none */
+    /* To be selected, and marked, again once they are counted anew; duration 0: none. */
+    struct stats_call keep;
+    VEC(struct stats_call) keep_marks;
 };
 
 static const struct stats_call *call_at(const struct calls_view *v, size_t row)
@@ -86,15 +81,21 @@ static size_t row_count(void *arg)
     return ((struct calls_view *)arg)->rows.len;
 }
 
+static const struct span *span_of(const struct calls_view *v, const struct stats_call *c)
+{
+    size_t n = 0;
+    return &trace_row(v->trace, c->thread, c->depth, &n)[c->index];
+}
+
+/* The call itself, whatever is counted around it, as long as the trace is there. */
 static uint64_t row_identity(void *arg, size_t row)
 {
-    return (uint64_t)((struct calls_view *)arg)->rows.data[row] + 1;
+    return (uint64_t)(uintptr_t)span_of(arg, call_at(arg, row));
 }
 
 static const char *note_of(const struct calls_view *v, const struct stats_call *c)
 {
-    size_t n = 0;
-    unsigned flags = trace_row(v->trace, c->thread, c->depth, &n)[c->index].flags;
+    unsigned flags = span_of(v, c)->flags;
     return flags & SPAN_INFERRED_START ? "start inferred"
            : flags & SPAN_INFERRED_END ? "end inferred"
            : flags & SPAN_GAP_END      ? "ended by a gap"
@@ -157,17 +158,25 @@ static const char *const fields[COL_COUNT] = {"duration_ns", "times_p50", "start
 static const struct list_rows list_rows = {
     .count = row_count, .identity = row_identity, .cell = row_cell, .plain = row_plain, .fields = fields};
 
-static bool passes(const struct calls_view *v, const struct stats_call *c)
+static const struct filter_field filter_fields[] = {
+    {"caller", COL_CALLER, FILTER_NAME}, {"duration", COL_DURATION, FILTER_DURATION},
+    {"", COL_DURATION, FILTER_DURATION}, {"start", COL_START, FILTER_DURATION},
+    {"tid", COL_TID, FILTER_COUNT},
+};
+
+static uint64_t filter_number(const void *arg, const void *row, int id)
 {
-    const struct filter *f = &v->filter;
-    if (c->duration_ns < f->at_least_ns || (f->at_most_ns && c->duration_ns > f->at_most_ns))
-        return false;
-    if (f->tid && trace_thread(v->trace, c->thread)->tid != f->tid)
-        return false;
-    if (!f->caller)
-        return true;
-    const char *name = caller_of(v, c);
-    return strcasestr(name, f->caller) || (f->re && regex_match(f->re, name, strlen(name), NULL, NULL));
+    const struct calls_view *v = arg;
+    const struct stats_call *c = row;
+    return id == COL_DURATION ? c->duration_ns
+           : id == COL_START  ? c->start_ns - trace_info(v->trace)->first_ns
+                              : (uint64_t)trace_thread(v->trace, c->thread)->tid;
+}
+
+static const char *filter_string(const void *arg, const void *row, int id)
+{
+    (void)id;
+    return caller_of(arg, row);
 }
 
 static int compare(const void *a, const void *b, void *arg)
@@ -191,9 +200,10 @@ static int compare(const void *a, const void *b, void *arg)
 static void arrange(void *arg)
 {
     struct calls_view *v = arg;
+    const struct filter_values values = {filter_number, filter_string, v};
     v->rows.len = 0;
     for (size_t i = 0; i < v->calls.n; i++)
-        if (passes(v, &v->calls.longest[i]))
+        if (row_filter_passes(v->filter, &values, &v->calls.longest[i]))
             vec_push(&v->rows, (uint32_t)i);
     if (v->rows.len)
         qsort_r(v->rows.data, v->rows.len, sizeof *v->rows.data, compare, v);
@@ -202,59 +212,23 @@ static void arrange(void *arg)
 
 /* ---- Filter ---- */
 
-static void filter_free(struct filter *f)
+static void use_filter(struct calls_view *v, struct row_filter *f)
 {
-    free(f->text);
-    free(f->caller);
-    regex_free(f->re);
-    *f = (struct filter){0};
+    row_filter_free(v->filter);
+    v->filter = f;
 }
 
-static int parse_limit(const struct calls_view *v, const char *text, uint64_t *ns, struct err *err)
-{
-    return fmt_parse_u64(text, 0, UINT64_MAX, ns, NULL) == 0
-               ? 0
-               : ruler_parse(text, trace_info(v->trace)->instructions, ns, err);
-}
-
-static int parse_word(const struct calls_view *v, struct filter *f, const char *w, struct err *err)
-{
-    uint64_t tid = 0;
-    if (strncmp(w, ">=", 2) == 0)
-        return parse_limit(v, w + 2, &f->at_least_ns, err);
-    if (strncmp(w, "<=", 2) == 0)
-        return parse_limit(v, w + 2, &f->at_most_ns, err);
-    if (strncmp(w, "tid=", 4) == 0) {
-        int rc = fmt_parse_u64(w + 4, 1, INT32_MAX, &tid, err);
-        f->tid = (pid_t)tid;
-        return rc;
-    }
-    char *joined = f->caller ? xasprintf("%s %s", f->caller, w) : xstrdup(w);
-    free(f->caller);
-    f->caller = joined;
-    return 0;
-}
-
-/* ">=1us" "<=2ms" "tid=4713", anything else: part of the caller's name or a PCRE2 pattern. */
 static void set_filter(void *arg, const char *text)
 {
     struct calls_view *v = arg;
-    struct filter f = {.text = xstrdup(text ? text : "")};
+    struct row_filter *f = NULL;
     struct err err = {0};
-    char *copy = xstrdup(f.text), *save = NULL;
-    int rc = 0;
-    for (char *w = strtok_r(copy, " ", &save); w && rc == 0; w = strtok_r(NULL, " ", &save))
-        rc = parse_word(v, &f, w, &err);
-    free(copy);
-    if (rc == 0 && f.caller)
-        rc = regex_compile(f.caller, true, &f.re, &err);
-    if (rc < 0) {
+    if (text && *text && row_filter_new(&f, text, filter_fields, sizeof filter_fields / sizeof *filter_fields,
+                                        v->trace, &err) < 0) {
         model_error(v->m, "%s", err.text);
-        filter_free(&f);
         return;
     }
-    filter_free(&v->filter);
-    v->filter = f;
+    use_filter(v, f);
     arrange(v);
 }
 
@@ -268,12 +242,45 @@ static void run(void *arg, const atomic_bool *cancel)
     v->rc = stats_calls_new(&v->made, v->trace, v->fn, &options, CALLS_MAX, &v->err);
 }
 
+/* In another stage of a growing trace calls stand elsewhere. */
+static bool same_call(const struct stats_call *a, const struct stats_call *b)
+{
+    return a->start_ns == b->start_ns && a->duration_ns == b->duration_ns && a->thread == b->thread;
+}
+
+/* To find them again: the selected call and those that are marked. */
+static void keep_rows(struct calls_view *v)
+{
+    const struct stats_call *c = call_at(v, list_selected(v->list));
+    if (!c) /* they are being counted: what was kept before still holds */
+        return;
+    v->keep = *c;
+    v->keep_marks.len = 0;
+    for (size_t i = 0; i < v->calls.n && list_mark_count(v->list); i++)
+        if (list_is_marked(v->list, (uint64_t)(uintptr_t)span_of(v, &v->calls.longest[i])))
+            vec_push(&v->keep_marks, v->calls.longest[i]);
+}
+
+static void mark_again(struct calls_view *v)
+{
+    for (size_t k = 0; k < v->keep_marks.len; k++)
+        for (size_t i = 0; i < v->calls.n; i++)
+            if (same_call(&v->calls.longest[i], &v->keep_marks.data[k]))
+                list_set_mark(v->list, (uint64_t)(uintptr_t)span_of(v, &v->calls.longest[i]), true);
+}
+
+static void forget_kept(struct calls_view *v)
+{
+    v->keep.duration_ns = 0;
+    v->keep_marks.len = 0;
+    list_clear_marks(v->list);
+}
+
 /* The call that was selected before counting began anew, else the first row. */
 static void select_again(struct calls_view *v)
 {
     size_t row = 0;
-    while (row < v->rows.len && (call_at(v, row)->start_ns != v->keep.start_ns ||
-                                 call_at(v, row)->duration_ns != v->keep.duration_ns))
+    while (row < v->rows.len && !same_call(call_at(v, row), &v->keep))
         row++;
     list_select(v->list, v->keep.duration_ns && row < v->rows.len ? row : 0);
     v->keep.duration_ns = 0;
@@ -291,6 +298,7 @@ static void done(void *arg)
     }
     v->calls = v->made;
     v->made = (struct stats_calls){0};
+    mark_again(v);
     arrange(v);
     select_again(v);
     model_redraw(v->m);
@@ -327,9 +335,13 @@ static bool answer(struct calls_view *v)
     struct model_subject subject;
     if (!v->m->trace || !model_take_subject(v->m, &subject))
         return false;
+    bool other = v->trace != v->m->trace || v->fn != subject.fn;
+    forget(v);
     v->trace = v->m->trace;
     v->fn = subject.fn;
-    filter_free(&v->filter);
+    use_filter(v, NULL);
+    if (other)
+        forget_kept(v);
     v->keep.duration_ns = 0;
     list_set_sort(v->list, COL_DURATION, false);
     count(v);
@@ -349,8 +361,7 @@ static void open_call(void *arg)
 
 static const char *filter_text(void *arg)
 {
-    const struct calls_view *v = arg;
-    return v->filter.text ? v->filter.text : "";
+    return row_filter_text(((const struct calls_view *)arg)->filter);
 }
 
 static const struct table_ops table_ops = {.row = "call",
@@ -380,9 +391,10 @@ static void destroy(void *view)
     struct calls_view *v = view;
     forget(v);
     source_edit_free(v->source);
-    filter_free(&v->filter);
+    use_filter(v, NULL);
     list_free(v->list);
     vec_free(&v->rows);
+    vec_free(&v->keep_marks);
     free(v);
 }
 
@@ -401,9 +413,11 @@ static void changed(void *view, enum model_change what)
     struct calls_view *v = view;
     if (v->trace && v->trace != v->m->trace) {
         /* Another trace; or more of the same, in which functions keep their numbers. */
-        const struct stats_call *c = call_at(v, list_selected(v->list));
-        v->keep = c ? *c : (struct stats_call){0};
+        keep_rows(v);
         forget(v);
+        list_clear_marks(v->list);
+        if (what == MODEL_TRACE)
+            forget_kept(v);
         v->trace = what == MODEL_TRACE ? NULL : v->m->trace;
         count(v);
     } else if (what == MODEL_CURSOR && v->trace && v->shown &&
@@ -494,6 +508,7 @@ static bool own_action(struct calls_view *v, enum action act, const char *arg)
     case ACT_OPTIONS:
         v->one_thread = !v->one_thread;
         model_say(v->m, v->one_thread ? "the thread of the timeline's cursor alone" : "all threads");
+        keep_rows(v);
         count(v);
         return true;
     case ACT_SOURCE:
@@ -503,6 +518,7 @@ static bool own_action(struct calls_view *v, enum action act, const char *arg)
         model_copy(v->m, function_of(v)->name);
         return true;
     case ACT_RELOAD:
+        keep_rows(v);
         count(v);
         return true;
     case ACT_INTERRUPT:
@@ -562,12 +578,24 @@ static int condition(void *view, const char *name, const char *arg)
     return strcmp(name, "calls") == 0 ? v->trace && !v->busy : -1;
 }
 
+static const struct filter_help filter_help = {
+    .brief = ">=1us  <2ms  TEXT of the caller  tid=4713  duration  start  caller=TEXT  (> >= < <= =)",
+    .lines = {{">=1us", "how long it took; > >= < <= ="},
+              {"duration<2ms", "the same"},
+              {"start>1ms", "since the trace's beginning"},
+              {"tid=4713", "the thread"},
+              {"TEXT", "in the caller's name, or pattern"},
+              {"caller=TEXT", "TEXT that looks like the above"}},
+};
+
 const struct view_ops view_calls = {
     .name = "calls",
     .title = "Calls",
     .apart = true,
     .contexts = {CTX_CALLS, CTX_LIST, CTX_MOVE},
     .context_count = 3,
+    .filter = &filter_help,
+    .lacks = {ACT_FOLLOW},
     .create = create,
     .destroy = destroy,
     .draw = draw,

@@ -200,6 +200,12 @@ static const char *filter_text(void *arg)
     return compare_rows_filter_text(((struct compare_view *)arg)->rows);
 }
 
+static const char *row_name(void *arg, size_t row)
+{
+    struct compare_view *v = arg;
+    return functions_get(trace_functions(v->trace), compare_rows_at(v->rows, row)->fn)->name;
+}
+
 static const struct table_ops table_ops = {.row = "function",
                                            .sort = "self diff, self, med.self, call diff, ..., function",
                                            .file = "compare.tsv",
@@ -207,7 +213,8 @@ static const struct table_ops table_ops = {.row = "function",
                                            .filter = filter,
                                            .filter_text = filter_text,
                                            .open = open_call,
-                                           .count = row_count};
+                                           .count = row_count,
+                                           .name = row_name};
 
 /* ---- A view's members ---- */
 
@@ -249,6 +256,7 @@ static void changed(void *view, enum model_change what)
     if (!v->trace || v->trace == v->m->trace)
         return;
     if (what == MODEL_TRACE) {
+        list_clear_marks(v->list);
         forget(v);
         v->trace = NULL;
     } else {
@@ -360,7 +368,6 @@ static struct model_subject subject_of(const struct compare_view *v)
 
 static bool own_action(struct compare_view *v, enum action act, const char *arg)
 {
-    const struct compare_row *row = compare_rows_at(v->rows, list_selected(v->list));
     switch ((int)act) {
     case ACT_PANE_NEXT:
     case ACT_PANE_PREV:
@@ -368,10 +375,6 @@ static bool own_action(struct compare_view *v, enum action act, const char *arg)
         return true;
     case ACT_SOURCE:
         source_edit_subject(v->source, v->trace, subject_of(v), arg);
-        return true;
-    case ACT_COPY:
-        if (row)
-            model_copy(v->m, functions_get(trace_functions(v->trace), row->fn)->name);
         return true;
     case ACT_INTERRUPT:
     case ACT_CANCEL:
@@ -433,12 +436,23 @@ static int condition(void *view, const char *name, const char *arg)
     return strcmp(name, "compare") == 0 ? v->ready : -1;
 }
 
+static const struct filter_help filter_help = {
+    .brief = "TEXT  selfdiff>1us  calls=0  (self med.self calls calldiff med.call total totaldiff; > >= < <= =)",
+    .lines = {{"TEXT", "in the name, or a pattern of it"},
+              {"selfdiff>1us", "selfdiff totaldiff: the amount"},
+              {"self>=1us", "self total med.self med.total"},
+              {"calls=0", "calls med.call calldiff"},
+              {"name=TEXT", "TEXT that looks like the above"}},
+};
+
 const struct view_ops view_compare = {
     .name = "compare",
     .title = "Compare",
     .apart = true,
     .contexts = {CTX_COMPARE, CTX_LIST, CTX_MOVE},
     .context_count = 3,
+    .filter = &filter_help,
+    .lacks = {ACT_FOLLOW, ACT_OPTIONS},
     .create = create,
     .destroy = destroy,
     .draw = draw,

@@ -8,6 +8,7 @@
 #include "core/base/fmt.h"
 #include "tui/analysis/event_draw.h"
 #include "tui/analysis/event_list.h"
+#include "tui/analysis/row_filter.h"
 #include "tui/trace/source_edit.h"
 #include "tui/ui/model.h"
 #include "tui/timeline/ruler.h"
@@ -26,7 +27,7 @@ struct event_view {
     bool all_threads, follow;
     char *filter;        /* as typed */
     char *name;          /* of it, the part of a function's name; NULL: none */
-    unsigned kinds;
+    unsigned kinds, marks; /* as in struct events_filter */
     uint8_t *fn;         /* NULL: every function */
     pid_t tid;           /* of the list, 0: all */
     size_t rows;         /* of the last draw */
@@ -47,6 +48,7 @@ static void restart(struct event_view *v, uint64_t at_ns)
     struct events_filter filter = {
         .thread = v->all_threads || thread < 0 ? EVENTS_ALL_THREADS : (size_t)thread,
         .kinds = v->kinds,
+        .marks = v->marks,
         .fn = v->fn};
     v->tid = filter.thread == EVENTS_ALL_THREADS ? 0 : trace_thread(t, (size_t)thread)->tid;
     event_list_set(&v->list, events_new(t, v->src, filter));
@@ -65,6 +67,7 @@ static void new_trace(struct event_view *v)
     v->fn = NULL;
     v->filter = v->name = NULL;
     v->kinds = ALL_KINDS;
+    v->marks = 0;
     restart(v, v->m->cursor_ns);
 }
 
@@ -154,67 +157,117 @@ static void changed(void *view, enum model_change what)
         restart(v, v->m->cursor_ns);
 }
 
-/* ---- Filter: "kind=call,gap", "tid=4713", "tid=all", else part of a function's name ---- */
+/* ---- Filter: "kind=call,gap", "tid=4713", "tid=all", "name=TEXT", else part of a function's name ---- */
 
-static int parse_kinds(const char *list, unsigned *kinds, struct err *err)
+struct event_filter {
+    unsigned kinds, marks;
+    bool all;
+    pid_t tid; /* 0: as it was */
+    char *name;
+};
+
+/* Also the kinds of marks, by their own names. */
+static int parse_kinds(const char *list, struct event_filter *f, struct err *err)
 {
     char *copy = xstrdup(list), *save = NULL;
     int rc = 0;
-    *kinds = 0;
+    f->kinds = f->marks = 0;
     for (char *w = strtok_r(copy, ",", &save); w && rc == 0; w = strtok_r(NULL, ",", &save)) {
-        int k = 0;
-        const char *name = strcmp(w, "trigger") ? w : "mark"; /* a trigger is the mark of its hit */
-        while (k < EVENT_KINDS && strcmp(name, event_kind_name((enum event_kind)k)) != 0)
+        int k = 0, m = 0;
+        while (k < EVENT_KINDS && strcmp(w, event_kind_name((enum event_kind)k)) != 0)
             k++;
-        if (k == EVENT_KINDS)
-            rc = err_set(err, MTUI_E_INVAL, "kinds are call, ret, gap, and mark or trigger, not %s", w);
+        while (k == EVENT_KINDS && m <= MARK_NOTE && strcmp(w, mark_kind_name((enum mark_kind)m)) != 0)
+            m++;
+        if (k == EVENT_MARK)
+            f->marks = (1u << (MARK_NOTE + 1)) - 1;
+        if (k < EVENT_KINDS)
+            f->kinds |= 1u << k;
+        else if (m <= MARK_NOTE)
+            f->kinds |= 1u << EVENT_MARK, f->marks |= 1u << m;
         else
-            *kinds |= 1u << k;
+            rc = err_set(err, MTUI_E_INVAL,
+                         "kinds are call ret gap mark trigger hit frequency ptwrite migration snapshot note, not %s",
+                         w);
     }
     free(copy);
     return rc;
 }
 
+static int parse_tid(const struct event_view *v, const char *value, struct event_filter *f, struct err *err)
+{
+    uint64_t n;
+    f->all = strcmp(value, "all") == 0;
+    if (f->all)
+        return 0;
+    int rc = fmt_parse_u64(value, 1, INT32_MAX, &n, err);
+    if (rc < 0)
+        return rc;
+    f->tid = (pid_t)n;
+    return trace_find_thread(v->m->trace, f->tid) < 0
+               ? err_set(err, MTUI_E_NOENT, "no thread %d in this trace", (int)f->tid)
+               : 0;
+}
+
+static int parse_word(const struct event_view *v, const char *word, struct event_filter *f, struct err *err)
+{
+    struct filter_word w;
+    const char *name = word;
+    bool known = false;
+    if (filter_word_split(word, &w)) {
+        known = !strcmp(w.name, "kind") || !strcmp(w.name, "tid") || !strcmp(w.name, "name");
+        if (known && !*w.value)
+            return err_set(err, MTUI_E_INVAL, "%s what?", word);
+        if (known && w.op != FILTER_EQUAL)
+            return err_set(err, MTUI_E_INVAL, "%s takes = only", w.name);
+        if (strcmp(w.name, "kind") == 0)
+            return parse_kinds(w.value, f, err);
+        if (strcmp(w.name, "tid") == 0)
+            return parse_tid(v, w.value, f, err);
+        if (!known && *w.name && *w.value && !filter_name_occurs(v->m->trace, word))
+            return err_set(err, MTUI_E_INVAL,
+                           "no filter of events is called %s, but kind tid name; name=%s looks for the text", w.name,
+                           word);
+        name = known ? w.value : word;
+    }
+    char *joined = f->name ? xasprintf("%s %s", f->name, name) : xstrdup(name);
+    free(f->name);
+    f->name = joined;
+    return 0;
+}
+
+static uint64_t here_ns(const struct event_view *v)
+{
+    const struct event *here = event_list_chosen(&v->list);
+    return here ? here->time_ns : v->m->cursor_ns;
+}
+
 static int set_filter(struct event_view *v, const char *text, struct err *err)
 {
-    char *copy = xstrdup(text ? text : ""), *save = NULL, *name = NULL;
-    unsigned kinds = ALL_KINDS;
-    bool all = v->all_threads;
-    pid_t tid = 0;
-    uint64_t n;
+    char *copy = xstrdup(text ? text : ""), *save = NULL;
+    struct event_filter f = {.kinds = ALL_KINDS, .all = v->all_threads};
     int rc = 0;
-    for (char *w = strtok_r(copy, " ", &save); w && rc == 0; w = strtok_r(NULL, " ", &save)) {
-        if (strncmp(w, "kind=", 5) == 0) {
-            rc = parse_kinds(w + 5, &kinds, err);
-        } else if (strcmp(w, "tid=all") == 0) {
-            all = true;
-        } else if (strncmp(w, "tid=", 4) == 0) {
-            rc = fmt_parse_u64(w + 4, 1, INT32_MAX, &n, err);
-            tid = rc ? 0 : (pid_t)n;
-            if (rc == 0 && trace_find_thread(v->m->trace, tid) < 0)
-                rc = err_set(err, MTUI_E_NOENT, "no thread %d in this trace", (int)tid);
-        } else {
-            name = w;
-        }
-    }
+    for (char *w = strtok_r(copy, " ", &save); w && rc == 0; w = strtok_r(NULL, " ", &save))
+        rc = parse_word(v, w, &f, err);
+    free(copy);
     if (rc == 0) {
         free(v->fn);
         free(v->filter);
         free(v->name);
-        v->fn = name ? functions_named(v->m->trace, name) : NULL;
-        v->name = name ? xstrdup(name) : NULL;
+        v->name = f.name;
+        v->fn = f.name ? functions_named(v->m->trace, f.name) : NULL;
+        f.name = NULL;
         v->filter = text && *text ? xstrdup(text) : NULL;
-        v->kinds = kinds;
-        v->all_threads = tid ? false : all;
-        const struct event *here = event_list_chosen(&v->list);
-        uint64_t at = here ? here->time_ns : v->m->cursor_ns;
+        v->kinds = f.kinds;
+        v->marks = f.marks;
+        v->all_threads = f.tid ? false : f.all;
+        uint64_t at = here_ns(v);
         v->moving = true;
-        if (tid)
-            model_set_cursor(v->m, tid, at);
+        if (f.tid)
+            model_set_cursor(v->m, f.tid, at);
         v->moving = false;
         restart(v, at);
     }
-    free(copy);
+    free(f.name);
     return rc;
 }
 
@@ -410,6 +463,8 @@ static bool act(struct event_view *v, enum action action, const char *arg)
         return true;
     case ACT_FOLLOW:
         v->follow = !v->follow;
+        if (v->follow)
+            restart(v, v->m->cursor_ns);
         return true;
     case ACT_OPEN:
         return open_here(v);
@@ -430,7 +485,7 @@ static bool act(struct event_view *v, enum action action, const char *arg)
     case ACT_THREADS:
     case ACT_OPTIONS:
         v->all_threads = !v->all_threads;
-        restart(v, v->m->cursor_ns);
+        restart(v, here_ns(v));
         return true;
     case ACT_GOTO:
         return go_to(v, arg);
@@ -498,11 +553,22 @@ static void status(void *view, char *out, size_t size)
         snprintf(out, size, "Gaps and lost data are listed unless kind= leaves them out; o: all threads");
 }
 
+static const struct filter_help filter_help = {
+    .brief = "TEXT of the function  kind=call,ret,gap,mark,trigger  tid=4713  tid=all  name=TEXT",
+    .lines = {{"TEXT", "in the function's name"},
+              {"kind=call,gap", "call ret gap mark"},
+              {"kind=trigger", "of marks: also hit note snapshot"},
+              {"tid=4713", "one thread; tid=all: every one"},
+              {"name=TEXT", "TEXT that looks like the above"}},
+};
+
 const struct view_ops view_event = {
     .name = "events",
     .title = "Events",
     .contexts = {CTX_EVENTS, CTX_LIST, CTX_MOVE},
     .context_count = 3,
+    .filter = &filter_help,
+    .lacks = {ACT_MARK, ACT_SORT_PREV, ACT_SORT_NEXT, ACT_SORT_INVERT, ACT_SORT},
     .create = create,
     .destroy = destroy,
     .draw = draw,

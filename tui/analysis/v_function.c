@@ -150,13 +150,20 @@ static const char *filter_text(void *arg)
     return function_rows_filter_text(((struct function_view *)arg)->rows);
 }
 
+static const char *row_name(void *arg, size_t row)
+{
+    struct function_view *v = arg;
+    return functions_get(trace_functions(v->m->trace), function_rows_at(v->rows, row)->fn)->name;
+}
+
 static const struct table_ops table_ops = {.row = "function",
                                            .sort = "calls, total, self, min, avg, p50, p99, max or function",
                                            .arrange = arrange,
                                            .filter = filter,
                                            .filter_text = filter_text,
                                            .open = open_call,
-                                           .count = row_count};
+                                           .count = row_count,
+                                           .name = row_name};
 
 /* ---- A view's members ---- */
 
@@ -219,6 +226,7 @@ static void changed(void *view, enum model_change what)
     if (what == MODEL_TRACE) {
         trace_export_finish(v->export);
         forget(v);
+        list_clear_marks(v->list);
         v->keep = 0;
     }
     if (what == MODEL_TRACE_GREW) {
@@ -305,10 +313,6 @@ static bool own_action(struct function_view *v, enum action act, const char *arg
         model_say(v->m, v->one_thread ? "the thread of the timeline's cursor alone" : "all threads");
         count_anew(v);
         return true;
-    case ACT_COPY:
-        if (f)
-            model_copy(v->m, functions_get(trace_functions(v->m->trace), f->fn)->name);
-        return true;
     case ACT_EXPORT:
         trace_export_thread(v->export, v->options.thread < 0
                                            ? 0
@@ -353,11 +357,13 @@ static void status(void *view, char *out, size_t size)
     if (!s)
         return;
     const char *sampled = stats_estimated(s) ? "; sampled: calls are estimates" : "";
+    const char *range = v->options.to_ns ? "TOTAL, SELF within A-B; MIN to MAX of whole calls; " : "";
     const size_t gaps = stats_gap_count(s);
     if (gaps == 0)
-        snprintf(out, size, "No gaps in here; recursion counted once%s", sampled);
+        snprintf(out, size, "%s%s gaps in here; recursion counted once%s", range, *range ? "no" : "No", sampled);
     else
-        snprintf(out, size, "Totals leave out %zu gap%s (%s); recursion counted once%s", gaps, gaps == 1 ? "" : "s",
+        snprintf(out, size, "%s%s leave out %zu gap%s (%s); recursion counted once%s", range,
+                 *range ? "totals" : "Totals", gaps, gaps == 1 ? "" : "s",
                  ruler_duration(a, stats_gap_ns(s), trace_info(v->m->trace)->instructions), sampled);
 }
 
@@ -377,11 +383,23 @@ static int condition(void *view, const char *name, const char *arg)
     return strcmp(name, "functions") == 0 ? trace_stats_get(v->stats) != NULL : -1;
 }
 
+static const struct filter_help filter_help = {
+    .brief = "TEXT  module=TEXT  calls>10  self>=1us  self%<5  (total self min avg p50 p99 max; > >= < <= =)",
+    .lines = {{"TEXT", "in the name, or a pattern of it"},
+              {"module=TEXT", "in the module's path"},
+              {"calls>10", "calls made; > >= < <= ="},
+              {"self>=1us", "total self min avg p50 p99 max"},
+              {"self%<5", "percent of all self time"},
+              {"name=TEXT", "TEXT that looks like the above"}},
+};
+
 const struct view_ops view_function = {
     .name = "functions",
     .title = "Functions",
     .contexts = {CTX_FUNCTIONS, CTX_LIST, CTX_MOVE},
     .context_count = 3,
+    .filter = &filter_help,
+    .lacks = {ACT_FOLLOW},
     .create = create,
     .destroy = destroy,
     .draw = draw,

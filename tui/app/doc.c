@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "tui/app/screens.h"
 #include "tui/ui/actions.h"
 #include "tui/ui/settings.h"
 
@@ -121,6 +122,20 @@ static void print_keys(FILE *out, const struct table *t)
     keymap_free(km);
 }
 
+static void print_filters(FILE *out, const struct table *t)
+{
+    for (size_t i = 0; i < screens_count; i++) {
+        const struct filter_help *f = screens[i]->filter;
+        char title[80];
+        if (!f)
+            continue;
+        snprintf(title, sizeof title, "Filter of %s: words that all must hold", screens[i]->title);
+        t->begin(out, title);
+        for (size_t k = 0; k < sizeof f->lines / sizeof *f->lines && f->lines[k].words; k++)
+            t->row(out, f->lines[k].words, "", "", f->lines[k].meaning);
+    }
+}
+
 static bool has_key(const struct keymap *km, enum action act)
 {
     for (size_t i = 0; i < keymap_count(km); i++)
@@ -216,6 +231,7 @@ void doc_print_man(FILE *out, void (*print_options)(FILE *out))
           out);
     print_keys(out, &table);
     print_commands(out, &table);
+    print_filters(out, &table);
     man_settings(out);
     man_tail(out);
 }

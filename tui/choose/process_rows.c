@@ -10,16 +10,16 @@
 #include "core/base/vec.h"
 
 const struct list_column process_columns[PROCESS_COLUMNS] = {
-    [PROCESS_PID] = {.title = "PID", .cols = 7, .priority = 0, .right = true},
-    [PROCESS_USER] = {.title = "USER", .cols = 9, .priority = 4},
-    [PROCESS_STATE] = {.title = "S", .cols = 1, .priority = 5},
+    [PROCESS_PID] = {.title = "PID", .cols = 7, .priority = 0, .right = true, .rising = true},
+    [PROCESS_USER] = {.title = "USER", .cols = 9, .priority = 4, .rising = true},
+    [PROCESS_STATE] = {.title = "S", .cols = 1, .priority = 5, .rising = true},
     [PROCESS_CPU] = {.title = "CPU%", .cols = 5, .priority = 1, .right = true},
     [PROCESS_RSS] = {.title = "RSS", .cols = 5, .priority = 6, .right = true},
     [PROCESS_THREADS] = {.title = "THR", .cols = 4, .priority = 3, .right = true},
     [PROCESS_AGE] = {.title = "AGE", .cols = 8, .priority = 7, .right = true},
     [PROCESS_SYMS] = {.title = "SYMS", .cols = 6, .priority = 8},
-    [PROCESS_TRACE] = {.title = "TRACE", .cols = 7, .priority = 2},
-    [PROCESS_COMMAND] = {.title = "COMMAND", .cols = 16, .priority = 0, .stretch = true},
+    [PROCESS_TRACE] = {.title = "TRACE", .cols = 7, .priority = 2, .rising = true},
+    [PROCESS_COMMAND] = {.title = "COMMAND", .cols = 16, .priority = 0, .stretch = true, .rising = true},
 };
 
 struct process_rows {

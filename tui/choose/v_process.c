@@ -468,11 +468,17 @@ static void state(void *view, char *out, size_t size)
     capability_summary(((struct process_view *)view)->m->caps, out, size);
 }
 
+static const struct filter_help filter_help = {
+    .brief = "words, all of which stand in the command line, the name or the user, or are the pid",
+    .lines = {{"WORD", "in command line, name or user"}, {"4713", "the pid as a whole"}},
+};
+
 const struct view_ops view_process = {
     .name = "processes",
     .title = "Processes",
     .contexts = {CTX_PROCESSES, CTX_LIST, CTX_MOVE},
     .context_count = 3,
+    .filter = &filter_help,
     .create = create,
     .destroy = destroy,
     .draw = draw,

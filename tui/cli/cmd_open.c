@@ -43,6 +43,8 @@ static void tell_progress(struct cmd_opening *o)
     struct model_loading loading = {.active = true, .cancel = cancel, .cancel_arg = o};
     struct open_progress p = open_job_progress(o->job);
     loading.percent = p.total ? (unsigned)(p.done * 100 / p.total) : 0;
+    loading.finishing = open_is_finishing(&p);
+    loading.endless = p.total == 0 && p.done > 0;
     loading.spans = p.spans;
     loading.stopping = o->stopping;
     loading.part = o->shown && o->m->trace == o->shown;

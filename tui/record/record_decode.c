@@ -216,7 +216,8 @@ struct decode_result decode_queue_result(const struct decode_queue *q, unsigned 
     };
     if (e->state == DECODE_RUNNING && q->job) {
         struct open_progress p = open_job_progress(q->job);
-        r.permille = p.total ? (unsigned)(p.done * 1000 / p.total) : 0;
+        r.finishing = open_is_finishing(&p);
+        r.permille = r.finishing ? 1000 : p.total ? (unsigned)(p.done * 1000 / p.total) : 0;
         r.spans = p.spans;
     }
     return r;

@@ -18,6 +18,7 @@ enum decode_state { DECODE_NONE, DECODE_QUEUED, DECODE_RUNNING, DECODE_DONE, DEC
 struct decode_result {
     enum decode_state state;
     unsigned permille;         /* RUNNING */
+    bool finishing;            /* RUNNING: decoded; building what is shown of it is not measured */
     bool stopping;             /* RUNNING: decode_queue_stop was called */
     /* DONE, and RUNNING once there is a part of it (NULL before); of the queue: decode_queue_hold keeps them */
     const struct trace *trace;

@@ -12,17 +12,23 @@
 #include "tui/timeline/ruler.h"
 
 static const struct list_column snapshot_columns[] = {
-    {"#", 3, 0, true, false, true},         {"TIME", 12, 2, false, false, true},
-    {"TRIGGER", 20, 1, false, false, true}, {"TID", 7, 4, true, false, true},
-    {"SIZE", 6, 3, true, false, true},      {"SPAN", 12, 2, true, false, true},
-    {"DECODE", 20, 0, false, true, true},
+    {.title = "#", .cols = 3, .priority = 0, .right = true, .fixed = true},
+    {.title = "TIME", .cols = 12, .priority = 2, .fixed = true},
+    {.title = "TRIGGER", .cols = 20, .priority = 1, .fixed = true},
+    {.title = "TID", .cols = 7, .priority = 4, .right = true, .fixed = true},
+    {.title = "SIZE", .cols = 6, .priority = 3, .right = true, .fixed = true},
+    {.title = "SPAN", .cols = 12, .priority = 2, .right = true, .fixed = true},
+    {.title = "DECODE", .cols = 20, .priority = 0, .stretch = true, .fixed = true},
 };
 
 static const struct list_column hit_columns[] = {
-    {"TIME", 12, 0, false, false, true},     {"TRIGGER", 12, 0, false, true, true},
-    {"TID", 7, 1, true, false, true},        {"DURATION", 9, 3, true, false, true},
-    {"ARG1", 18, 4, true, false, true},      {"ARG2", 18, 5, true, false, true},
-    {"SNAPSHOT", 24, 2, false, false, true},
+    {.title = "TIME", .cols = 12, .priority = 0, .fixed = true},
+    {.title = "TRIGGER", .cols = 12, .priority = 0, .stretch = true, .fixed = true},
+    {.title = "TID", .cols = 7, .priority = 1, .right = true, .fixed = true},
+    {.title = "DURATION", .cols = 9, .priority = 3, .right = true, .fixed = true},
+    {.title = "ARG1", .cols = 18, .priority = 4, .right = true, .fixed = true},
+    {.title = "ARG2", .cols = 18, .priority = 5, .right = true, .fixed = true},
+    {.title = "SNAPSHOT", .cols = 24, .priority = 2, .fixed = true},
 };
 
 /* ---- Snapshots ---- */
@@ -60,11 +66,14 @@ static void decode_cell(const struct record *r, const struct session_snapshot *s
         for (unsigned i = 0; i < 20; i++)
             bar[i] = i < d.permille / 50 ? '#' : '.';
         bar[20] = '\0';
-        snprintf(cell->text, sizeof cell->text, "%u %%   [%s]", d.permille / 10, bar);
+        if (d.finishing)
+            snprintf(cell->text, sizeof cell->text, "finishing   [%s]", bar);
+        else
+            snprintf(cell->text, sizeof cell->text, "%u %%   [%s]", d.permille / 10, bar);
         break;
     case DECODE_DONE:
-        snprintf(cell->text, sizeof cell->text, "%s%s spans", snap->window_end ? "" : "done   ",
-                 fmt_count(spans, d.spans));
+        snprintf(cell->text, sizeof cell->text, "%s%s span%s", snap->window_end ? "" : "done   ",
+                 fmt_count(spans, d.spans), d.spans == 1 ? "" : "s");
         if (snap->window_end) {
             size_t len = strlen(cell->text);
             snprintf(cell->text + len, sizeof cell->text - len, "  %s%s", snap->window_short ? "! " : "",

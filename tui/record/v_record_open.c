@@ -43,6 +43,7 @@ void v_record_tell_progress(struct record *r)
         struct decode_result d = decode_queue_result(r->decode, r->opened);
         loading = (struct model_loading){.active = d.state == DECODE_RUNNING,
                                          .percent = d.permille / 10,
+                                         .finishing = d.finishing,
                                          .spans = d.spans,
                                          .part = true,
                                          .stopping = d.stopping,

@@ -130,6 +130,8 @@ void flame_gaps_add(struct flame_gaps *g, const struct gap *gap);
 void flame_gaps_free(struct flame_gaps *g);
 /* The gap that begins at t (the last such), or one that t lies in; NULL: none. */
 const struct gap *flame_gaps_at(const struct flame_gaps *g, uint64_t t_ns);
+/* Of those that begin at t or earlier the one that ends last; NULL: none. */
+const struct gap *flame_gaps_before(const struct flame_gaps *g, uint64_t t_ns);
 
 /* Draws gaps over the cells of a rendered row. Hard gaps cover everything; soft ones only what no
  * span of this row covers and the row above does (above NULL: the outermost row). */

@@ -57,6 +57,12 @@ const struct gap *flame_gaps_at(const struct flame_gaps *g, uint64_t t_ns)
     return longest->end_ns > t_ns ? longest : NULL;
 }
 
+const struct gap *flame_gaps_before(const struct flame_gaps *g, uint64_t t_ns)
+{
+    size_t behind = t_ns == UINT64_MAX ? g->n : seek_gap(g, 0, t_ns + 1);
+    return behind ? g->gaps[g->reach[behind - 1]] : NULL;
+}
+
 static bool row_covers(const struct flame_row *row, const struct gap *gap)
 {
     /* The last span that starts no later than the gap. */

@@ -188,6 +188,28 @@ static void put_notes(struct pane *p, const char *const *notes, size_t n)
         put_line(p, text, ROLE_WARN);
 }
 
+/* What a call whose start was not seen ran before: a gap, if the thread did nothing between the two, or the
+ * first that was seen of the thread. */
+static const char *start_note(const struct timeline *tl, const struct span *s)
+{
+    const struct tl_thread *th = &tl->threads[tl->sel.thread];
+    const struct gap *hard = flame_gaps_before(&th->hard, s->start_ns), *gap = flame_gaps_before(&th->soft, s->start_ns);
+    struct flame_row outermost = flame_source_row(tl->src, tl->sel.thread, 0);
+    size_t lo = 0, hi = outermost.n; /* the first that ends behind the start */
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (outermost.spans[mid].end_ns <= s->start_ns)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (!gap || (hard && hard->end_ns > gap->end_ns))
+        gap = hard;
+    if (gap && (lo == 0 || outermost.spans[lo - 1].end_ns <= gap->end_ns))
+        return "start inferred: began in the gap before, or ran before that.";
+    return lo ? "start inferred: it ran before that." : "start inferred: ran before the trace.";
+}
+
 /* What the picture cannot say by itself. */
 static void draw_notes(struct pane *p, const struct span *s)
 {
@@ -221,7 +243,7 @@ static void draw_notes(struct pane *p, const struct span *s)
         notes[k++] = edges;
     }
     if (s->flags & SPAN_INFERRED_START)
-        notes[k++] = "start inferred: ran before the trace.";
+        notes[k++] = start_note(tl, s);
     if (s->flags & SPAN_INFERRED_END) {
         const char *why = trace_note_at(tl->trace, trace_thread(tl->trace, tl->sel.thread)->tid, s->end_ns);
         snprintf(end, sizeof end, "end inferred: %.280s.", why ? why : "ran on after it");
@@ -308,8 +330,9 @@ static void draw_totals(struct pane *p, uint64_t from, uint64_t to)
     unsigned permille = tl_permille(busy.ns, to - from);
     snprintf(ends, sizeof ends, "A %s  B %s", tl_time(tl, a, from), tl_time(tl, b, to));
     snprintf(delta, sizeof delta, "delta %s", tl_duration(tl, d, to - from));
-    snprintf(calls, sizeof calls, "thread %d: %s spans", (int)trace_thread(tl->trace, tl->sel.thread)->tid,
-             fmt_count(n, tl_range_spans(tl, from, to)));
+    const uint64_t spans = tl_range_spans(tl, from, to);
+    snprintf(calls, sizeof calls, "thread %d: %s span%s", (int)trace_thread(tl->trace, tl->sel.thread)->tid,
+             fmt_count(n, spans), spans == 1 ? "" : "s");
     snprintf(share, sizeof share, "busy %u.%u %%", permille / 10, permille % 10);
     if (tl_knows_switches(tl))
         snprintf(switches, sizeof switches, "switches %s", fmt_count(w, busy.switches));

@@ -200,8 +200,8 @@ static void draw_process(struct timeline *tl, struct surface *s, int row, size_t
     const struct rect r = tl->at.rows;
     char title[160], right[120], n[FMT_MAX];
     snprintf(title, sizeof title, "process %d %.80s", (int)p->pid, p->comm);
-    snprintf(right, sizeof right, "%zu thread%s  %s spans%s", p->threads, p->threads == 1 ? "" : "s",
-             fmt_count(n, p->spans), p->collapsed ? "  (collapsed)" : "");
+    snprintf(right, sizeof right, "%zu thread%s  %s span%s%s", p->threads, p->threads == 1 ? "" : "s",
+             fmt_count(n, p->spans), p->spans == 1 ? "" : "s", p->collapsed ? "  (collapsed)" : "");
     bar_draw_rule(s, row, r.col, r.cols, title, right, tl->m->glyphs);
 }
 
@@ -237,7 +237,8 @@ static void draw_header(struct timeline *tl, struct surface *s, int row, size_t 
         len += (size_t)snprintf(text + len, sizeof text - len, "   cpu %d", t->last_cpu);
     else
         text[0] = '\0';
-    len += (size_t)snprintf(text + len, sizeof text - len, "   %s spans", fmt_count(n, t->spans));
+    len += (size_t)snprintf(text + len, sizeof text - len, "   %s span%s", fmt_count(n, t->spans),
+                            t->spans == 1 ? "" : "s");
     if (info->sampled)
         len += (size_t)snprintf(text + len, sizeof text - len, "   sampled %s%s",
                                 tl->m->glyphs->tier == GLYPHS_ASCII ? "+-" : "\u00b1",

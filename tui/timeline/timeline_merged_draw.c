@@ -156,8 +156,8 @@ static void put_range(struct timeline *tl, struct surface *s, struct rect *r)
     } else if (!tl_mark_text(tl, text, sizeof text)) {
         if (!tl_aggregate(tl, &a))
             return;
-        snprintf(text, sizeof text, "in this column: %s stacks; Enter zooms to the widest",
-                 fmt_count(n, a.calls + a.waits));
+        snprintf(text, sizeof text, "in this column: %s stack%s; Enter zooms to the widest",
+                 fmt_count(n, a.calls + a.waits), a.calls + a.waits == 1 ? "" : "s");
     }
     put(s, r, text, ROLE_DEFAULT, tl->m->glyphs);
 }

@@ -213,8 +213,8 @@ void tl_search(struct timeline *tl, const char *pattern)
     struct regex *re = NULL;
     bool no_pattern = regex_compile(pattern, true, &re, &err) == MTUI_E_INVAL;
     regex_free(re);
-    find(tl, search_find_first(s, tl->cursor_ns, SEARCH_ANY_THREAD), true, "%.80s has no calls in this trace%s%.150s",
-         search_text(s), no_pattern ? ", and is no pattern: " : "", no_pattern ? err.text : "");
+    find(tl, search_find_first(s, tl->cursor_ns, SEARCH_ANY_THREAD), true, "%.80s has no calls in %s%s%.150s",
+         search_text(s), tl->inside ? "what is merged here" : "this trace", no_pattern ? ", and is no pattern: " : "", no_pattern ? err.text : "");
 }
 
 void tl_search_function(struct timeline *tl)
@@ -265,8 +265,8 @@ void tl_call_step(struct timeline *tl, int delta, bool any_thread)
     if (!calls)
         return;
     find(tl, search_find_next(calls, &tl->sel, delta, any_thread ? SEARCH_ANY_THREAD : tl->sel.thread), false,
-         "no %s call of %s%s", delta > 0 ? "further" : "earlier", search_text(calls),
-         any_thread ? "" : " in this thread");
+         "no %s %s of %s%s", delta > 0 ? "further" : "earlier", tl->inside ? "stack" : "call", search_text(calls),
+         any_thread || tl->inside ? "" : " in this thread");
 }
 
 void tl_longest_call(struct timeline *tl)
@@ -279,6 +279,7 @@ void tl_longest_call(struct timeline *tl)
         jump_to_longest(tl);
         return;
     }
-    model_say(tl->m, "looking through the trace for calls of %s...", search_text(calls));
+    model_say(tl->m, "looking through the trace for %s of %s...", tl->inside ? "stacks" : "calls",
+              search_text(calls));
     tl_job_start(tl);
 }

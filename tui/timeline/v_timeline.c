@@ -58,11 +58,14 @@ static void draw_loading(struct timeline *tl, struct surface *s, struct rect r)
 {
     const struct model_loading *l = &tl->m->loading;
     const struct glyphs *g = tl->m->glyphs;
-    char text[200];
+    char text[200], percent[16] = "";
+    const bool measured = !l->endless && !l->finishing;
     int middle = r.row + r.rows / 2, cols = r.cols < 44 ? r.cols - 4 : 40;
-    snprintf(text, sizeof text, "decoding %s  %u %%", l->what, l->percent);
+    if (measured)
+        snprintf(percent, sizeof percent, "  %u %%", l->percent);
+    snprintf(text, sizeof text, "%s %s%s", l->finishing ? "finishing" : "decoding", l->what, percent);
     put_centered(s, r, middle - 1, text, ROLE_DEFAULT);
-    for (int i = 0; i < cols; i++)
+    for (int i = 0; measured && i < cols; i++)
         surface_put(s, middle, r.col + (r.cols - cols) / 2 + i,
                     glyph(g, i * 100 < cols * (int)l->percent ? GLYPH_PROGRESS : GLYPH_PROGRESS_LEFT),
                     (struct style){.ink = ROLE_OK});
@@ -222,7 +225,7 @@ static void state(void *view, char *out, size_t size)
     char d[FMT_MAX];
     if (!tl->trace) {
         if (tl->m->loading.active)
-            snprintf(out, size, "decoding %u %%", tl->m->loading.percent);
+            model_loading_short(tl->m, out, size);
         return;
     }
     if (tl_merged_shown(tl)) {
@@ -236,10 +239,10 @@ static void state(void *view, char *out, size_t size)
         return;
     }
     tl_duration(tl, d, info->last_ns - info->first_ns);
-    if (model_is_growing(tl->m))
-        snprintf(out, size, "%sdecoding %u %%  %s", info->sampled ? "SAMPLED " : "",
-                 tl->m->loading.percent, tl->m->trace_label);
-    else if (info->sampled || info->partial)
+    if (model_is_growing(tl->m)) {
+        model_loading_short(tl->m, d, sizeof d);
+        snprintf(out, size, "%s%s  %s", info->sampled ? "SAMPLED " : "", d, tl->m->trace_label);
+    } else if (info->sampled || info->partial)
         snprintf(out, size, "%s%s%s  %s", info->sampled ? "SAMPLED " : "",
                  info->partial ? "PARTIAL " : "", tl->m->trace_label, d);
     else
@@ -266,11 +269,17 @@ static int condition(void *view, const char *name, const char *arg)
     return -1;
 }
 
+static const struct filter_help filter_help = {
+    .brief = "TEXT in the name or id of a thread or process; others are hidden",
+    .lines = {{"TEXT", "in name or id of thread, process"}},
+};
+
 const struct view_ops view_timeline = {
     .name = "timeline",
     .title = "Timeline",
     .contexts = {CTX_TIMELINE},
     .context_count = 1,
+    .filter = &filter_help,
     .create = create,
     .destroy = destroy,
     .draw = draw,

@@ -163,12 +163,15 @@ int list_show_columns(struct list *l, const char *titles, struct err *err)
 void list_write_table(const struct list *l, FILE *file)
 {
     const char *between = "";
+    const bool marked = list_marked_rows(l) > 0;
     for (size_t c = 0; c < l->n_columns; c++)
         if (!(l->hidden >> c & 1))
             fprintf(file, "%s%s", between, l->rows.plain ? l->rows.fields[c] : l->columns[c].title),
                 between = "\t";
     fputc('\n', file);
     for (size_t row = 0; row < l->rows.count(l->arg); row++) {
+        if (marked && !list_row_is_marked(l, row))
+            continue;
         between = "";
         for (size_t c = 0; c < l->n_columns; c++) {
             struct list_cell cell = {0};
@@ -232,6 +235,19 @@ bool list_is_marked(const struct list *l, uint64_t identity)
 {
     size_t i = mark_place(l, identity);
     return i < l->marks.len && l->marks.data[i] == identity;
+}
+
+bool list_row_is_marked(const struct list *l, size_t row)
+{
+    return list_is_marked(l, l->rows.identity(l->arg, row));
+}
+
+size_t list_marked_rows(const struct list *l)
+{
+    size_t n = 0, rows = l->marks.len ? count(l) : 0;
+    for (size_t i = 0; i < rows; i++)
+        n += list_row_is_marked(l, i);
+    return n;
 }
 
 void list_set_mark(struct list *l, uint64_t identity, bool marked)
@@ -444,7 +460,7 @@ static void draw_header(const struct list *l, struct surface *s, struct rect r,
         int arrow = c->right ? p->col + at - 1 : p->col + (cols < p->cols ? cols : p->cols);
         if (sorted && arrow >= 0 && arrow < r.cols)
             surface_put(s, r.row, r.col + arrow,
-                        glyph(g, l->inverted ? GLYPH_SORT_UP : GLYPH_SORT_DOWN), style);
+                        glyph(g, c->rising != l->inverted ? GLYPH_SORT_UP : GLYPH_SORT_DOWN), style);
     }
 }
 

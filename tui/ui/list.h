@@ -24,6 +24,7 @@ struct list_column {
     bool right;   /* aligned to the right */
     bool stretch; /* takes what is left; the last such one scrolls with ← and → */
     bool fixed;   /* cannot be sorted by */
+    bool rising;  /* its order begins with the least when it is not inverted */
 };
 
 #define LIST_COLUMNS_MAX 24
@@ -70,7 +71,7 @@ void list_hide_columns(struct list *l, uint32_t mask);
 void list_column_titles(const struct list *l, char *out, size_t size);
 int list_show_columns(struct list *l, const char *titles, struct err *err);
 
-/* Writes all rows with the columns not hidden: tab-separated, escaped as in decode/export/export.h, after a line of
+/* Writes the marked rows, or all when none is, with the columns not hidden: tab-separated, escaped as in decode/export/export.h, after a line of
  * titles; of the plain cells and fields where the rows have them. */
 void list_write_table(const struct list *l, FILE *file);
 
@@ -96,7 +97,10 @@ void list_set_sort(struct list *l, size_t column, bool inverted);
 size_t list_find_column(const struct list *l, const char *title);
 
 size_t list_mark_count(const struct list *l);
+/* How many of the rows that are there now are marked. */
+size_t list_marked_rows(const struct list *l);
 bool list_is_marked(const struct list *l, uint64_t identity);
+bool list_row_is_marked(const struct list *l, size_t row);
 void list_set_mark(struct list *l, uint64_t identity, bool marked);
 void list_clear_marks(struct list *l);
 

@@ -183,6 +183,27 @@ bool model_is_growing(const struct model *m)
     return m->trace && m->loading.active && m->loading.part;
 }
 
+static const char *loading_verb(const struct model_loading *l)
+{
+    return l->finishing ? "finishing" : "decoding";
+}
+
+static bool loading_percent(const struct model_loading *l, char out[FMT_MAX])
+{
+    bool known = !l->endless && !l->finishing;
+    out[0] = '\0';
+    if (known)
+        snprintf(out, FMT_MAX, "%u %%", l->percent);
+    return known;
+}
+
+void model_loading_short(const struct model *m, char *out, size_t size)
+{
+    char n[FMT_MAX];
+    bool known = loading_percent(&m->loading, n);
+    snprintf(out, size, "%s%s%s", loading_verb(&m->loading), known ? " " : "", n);
+}
+
 void model_loading_text(const struct model *m, char *out, size_t size)
 {
     const struct model_loading *l = &m->loading;
@@ -192,10 +213,10 @@ void model_loading_text(const struct model *m, char *out, size_t size)
     if (!l->active)
         return;
     if (l->spans)
-        snprintf(spans, sizeof spans, ", %s spans", fmt_count(n, l->spans));
-    if (l->percent || l->spans)
-        snprintf(percent, sizeof percent, ": %u %%", l->percent);
-    snprintf(out, size, "%s %s%s%s%s", l->stopping ? "stopping" : "decoding", l->what, percent, spans,
+        snprintf(spans, sizeof spans, ", %s span%s", fmt_count(n, l->spans), l->spans == 1 ? "" : "s");
+    if (loading_percent(l, n) && (l->percent || l->spans))
+        snprintf(percent, sizeof percent, ": %s", n);
+    snprintf(out, size, "%s %s%s%s%s", l->stopping ? "stopping" : loading_verb(l), l->what, percent, spans,
              l->stopping || !l->cancel ? ""
              : model_is_growing(m)     ? ", ^C keeps them"
                                        : ", ^C stops");

@@ -46,6 +46,8 @@ typedef void model_line_fn(void *arg, const char *text);
 struct model_loading {
     bool active;
     unsigned percent;
+    bool endless;     /* how much there will be is not known (a pipe): percent says nothing */
+    bool finishing;   /* all is decoded; what is left (ordering, indexes) is not measured */
     uint64_t spans;   /* decoded so far; 0: not known */
     char what[64];    /* "snap 3" */
     char failed[512]; /* not active: why there is no trace, or "" */
@@ -166,6 +168,8 @@ void model_set_loading(struct model *m, const struct model_loading *loading);
 bool model_is_growing(const struct model *m);
 /* "decoding snap 3: 62 %, 1,204,331 spans, ^C keeps them"; "" when nothing is decoded. */
 void model_loading_text(const struct model *m, char *out, size_t size);
+/* Its beginning alone: "decoding 62 %", without a percentage where there is none. */
+void model_loading_short(const struct model *m, char *out, size_t size);
 /* Stops what is being decoded; false: there is nothing, or it cannot be stopped. */
 bool model_stop_loading(struct model *m);
 

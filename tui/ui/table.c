@@ -1,6 +1,7 @@
 #include "tui/ui/table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/fmt.h"
@@ -27,10 +28,11 @@ static void sort_by(struct table *t, const char *title)
 static void on_path(void *arg, const char *path)
 {
     struct table *t = arg;
-    char rows[32];
-    snprintf(rows, sizeof rows, "%ss", t->ops->row);
+    char rows[48];
+    const size_t marked = list_marked_rows(t->list), n = marked ? marked : t->ops->count(t->screen);
+    snprintf(rows, sizeof rows, "%s%s%s", marked ? "marked " : "", t->ops->row, n == 1 ? "" : "s");
     if (path && *path)
-        list_export(t->m, t->list, path, t->ops->count(t->screen), rows);
+        list_export(t->m, t->list, path, n, rows);
 }
 
 static bool cancel(struct table *t)
@@ -39,9 +41,30 @@ static bool cancel(struct table *t)
         list_search(t->list, NULL);
     else if (*t->ops->filter_text(t->screen))
         t->ops->filter(t->screen, NULL);
+    else if (list_mark_count(t->list))
+        list_clear_marks(t->list);
     else
         return false;
     return true;
+}
+
+/* The names of the marked rows, one a line, or that of the selected one. */
+static void copy(struct table *t)
+{
+    const size_t marked = list_marked_rows(t->list), n = t->ops->count(t->screen);
+    char *names = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&names, &size);
+    if (!f)
+        return;
+    for (size_t i = 0, done = 0; i < n; i++) {
+        bool wanted = marked ? list_row_is_marked(t->list, i) : i == list_selected(t->list);
+        if (wanted)
+            fprintf(f, "%s%s", done++ ? "\n" : "", t->ops->name(t->screen, i));
+    }
+    if (fclose(f) == 0 && size)
+        model_copy(t->m, names);
+    free(names);
 }
 
 bool table_action(struct table *t, enum action act, const char *arg)
@@ -59,8 +82,13 @@ bool table_action(struct table *t, enum action act, const char *arg)
             model_say(t->m, "no %s here has \"%s\"", t->ops->row, arg);
         return true;
     case ACT_SORT:
-        sort_by(t, arg);
-        return true;
+        if (arg) /* else it is asked for */
+            sort_by(t, arg);
+        return arg != NULL;
+    case ACT_COPY:
+        if (t->ops->name)
+            copy(t);
+        return t->ops->name != NULL;
     case ACT_EXPORT:
         if (!t->ops->file)
             return false;
@@ -95,7 +123,11 @@ void table_draw_scope(const struct table *t, struct surface *s, struct rect r, c
     char left[300];
     const char *filter = t->ops->filter_text(t->screen);
     int len = (int)utf8_cols(right, strlen(right));
-    snprintf(left, sizeof left, " Filter: %.200s%s", *filter ? filter : "none", note);
+    const size_t marks = list_marked_rows(t->list);
+    char marked[40] = "";
+    if (marks)
+        snprintf(marked, sizeof marked, "   %zu marked", marks);
+    snprintf(left, sizeof left, " Filter: %.200s%s%s", *filter ? filter : "none", note, marked);
     if (len + 16 > r.cols)
         len = 0;
     line_cut(s, r.row, r.col, r.cols - len, left, (struct style){0}, t->m->glyphs);

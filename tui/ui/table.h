@@ -20,6 +20,7 @@ struct table_ops {
     const char *(*filter_text)(void *screen);
     void (*open)(void *screen);
     size_t (*count)(void *screen); /* rows that pass */
+    const char *(*name)(void *screen, size_t row); /* what is copied of it; NULL: the screen copies by itself */
 };
 
 struct table {
@@ -30,14 +31,15 @@ struct table {
     void *screen;
 };
 
-/* Enter, filter, search, sorting, export, Esc (which ends a search, then a filter) and moving; true when it
- * was one of those and there was something to do. */
+/* Enter, filter, search, sorting, copying and export (of the marked rows, if there are any), Esc (which ends a
+ * search, then a filter, then takes the marks away) and moving; true when it was one of those and there was
+ * something to do. ACT_SORT without a column is left to be asked for. */
 bool table_action(struct table *t, enum action act, const char *arg);
 
 /* The same of the list: orders and opens. */
 enum list_hit table_mouse(struct table *t, const struct mouse *m);
 
-/* " Filter: TEXT" and `note`; at the right end `right`. */
+/* " Filter: TEXT", `note` and how many rows are marked; at the right end `right`. */
 void table_draw_scope(const struct table *t, struct surface *s, struct rect r, const char *note,
                       const char *right);
 /* `right` for most: "7 of 23 functions   sort: SELF inverted". */

@@ -155,10 +155,16 @@ void ui_take_requests(struct ui *ui)
         free(s);
     }
     if ((s = take(&w->copy))) {
+        char names[32];
+        size_t n = 1;
+        for (const char *p = s; *p; p++)
+            n += *p == '\n';
+        snprintf(names, sizeof names, "%zu names", n);
         if (ui->hooks && ui->hooks->copy && ui->hooks->copy(ui->hooks_arg, s))
-            model_say(ui->m, "copied: %s", s);
+            model_say(ui->m, n > 1 ? "copied %s" : "copied: %s", n > 1 ? names : s);
         else
-            model_warn(ui->m, "this terminal has no clipboard for: %s", s);
+            model_warn(ui->m, n > 1 ? "this terminal has no clipboard for %s" : "this terminal has no clipboard for: %s",
+                       n > 1 ? names : s);
         free(s);
     }
 }

@@ -333,6 +333,10 @@ int ui_command(struct ui *ui, const char *line, struct err *err)
     int rc = conf_split(line, &w, err);
     if (rc < 0 || w.n == 0)
         return rc;
+    /* A time alone goes there, as a line's number does elsewhere. */
+    const bool place = (line[0] >= '0' && line[0] <= '9') || line[0] == '+';
+    if (place)
+        return ui_action(ui, ACT_GOTO, line) ? 0 : err_set(err, MTUI_E_STATE, "no trace is open: %s leads nowhere", line);
     enum action act = action_find(w.word[0]);
     if (act == ACT_NONE)
         return err_set(err, MTUI_E_INVAL, "no command is called '%s'; ? lists them", w.word[0]);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "tui/ui/line.h"
 #include "tui/ui/settings.h"
 #include "tui/ui/ui_state.h"
 
@@ -203,10 +204,12 @@ void ui_draw_prompt(struct ui *ui, struct surface *s, int row)
         surface_printf(s, row, 1, cols - 1, style, "%s: a letter, a to z",
                        action_info(ui->letter_for)->help);
     } else {
-        /* Candidates of a completion stand above the line. */
-        if (ui->m->say[0]) {
+        /* Candidates of a completion stand above the line, or what may be typed. */
+        const struct filter_help *filter = ui->mode == UI_FILTER ? ui_ops(ui)->filter : NULL;
+        const char *above = ui->m->say[0] ? ui->m->say : filter ? filter->brief : "";
+        if (*above) {
             surface_fill(s, (struct rect){row - 1, 0, 1, cols}, ' ', style);
-            surface_text(s, row - 1, 1, cols - 1, ui->m->say, SIZE_MAX, style);
+            line_cut(s, row - 1, 1, cols - 1, above, style, ui->m->glyphs);
         }
         prompt_draw(ui->prompts[ui->mode], s, row, 0, cols, ui->label, style);
     }

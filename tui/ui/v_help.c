@@ -97,16 +97,24 @@ static void add_line(struct v_help *v, enum action act, const char *keys, const 
     vec_push(&v->lines, line);
 }
 
+static bool is_among(const enum action *acts, enum action act)
+{
+    for (size_t i = 0; acts && i < VIEW_LACKS_MAX && acts[i]; i++)
+        if (acts[i] == act)
+            return true;
+    return false;
+}
+
 /* The keys of one context, in the order of the table; those of one action together. */
 static void add_context(struct v_help *v, const struct keymap *km, enum context ctx, bool folded,
-                        bool left)
+                        bool left, const enum action *lacks)
 {
     bool done[ACT_COUNT] = {false};
     add_section(v, context_title(ctx), folded, left);
     for (size_t i = 0; i < keymap_count(km); i++) {
         const struct binding *b = keymap_at(km, i);
         char keys[96], text[160];
-        if (b->ctx != ctx || (done[b->act] && !b->args[0]))
+        if (b->ctx != ctx || (done[b->act] && !b->args[0]) || is_among(lacks, b->act))
             continue;
         if (b->args[0]) {
             snprintf(text, sizeof text, ":%s %s", action_info(b->act)->command, b->args);
@@ -174,6 +182,13 @@ static void add_settings(struct v_help *v)
     }
 }
 
+static void add_filter(struct v_help *v, const struct filter_help *f)
+{
+    add_section(v, "Filter: words that all must hold", false, true);
+    for (size_t i = 0; i < sizeof f->lines / sizeof *f->lines && f->lines[i].words; i++)
+        add_line(v, ACT_NONE, f->lines[i].words, f->lines[i].meaning);
+}
+
 static void add_legend(struct v_help *v)
 {
     struct legend_line l;
@@ -196,12 +211,14 @@ void v_help_explain(void *view, const struct keymap *km, const struct view_ops *
     v->title = xstrdup(screen ? screen->title : context_title(CTX_GLOBAL));
     for (size_t i = 0; screen && i < screen->context_count; i++) {
         enum context ctx = screen->contexts[i];
-        add_context(v, km, ctx, false, true);
+        add_context(v, km, ctx, false, true, screen->lacks);
         shown[ctx] = true;
     }
+    if (screen && screen->filter)
+        add_filter(v, screen->filter);
     if (shown[CTX_TIMELINE])
         add_legend(v);
-    add_context(v, km, CTX_GLOBAL, false, false);
+    add_context(v, km, CTX_GLOBAL, false, false, NULL);
     add_section(v, "Mouse", false, false);
     for (const struct mouse_help *m = mouse_help_table(); m->gesture; m++)
         add_line(v, ACT_NONE, m->gesture, m->help);
@@ -210,7 +227,7 @@ void v_help_explain(void *view, const struct keymap *km, const struct view_ops *
     add_settings(v);
     for (size_t ctx = 0; ctx < CTX_COUNT; ctx++)
         if (!shown[ctx])
-            add_context(v, km, (enum context)ctx, true, false);
+            add_context(v, km, (enum context)ctx, true, false, NULL);
     v->find[0] = '\0';
     v->wide = false;
     v->focus = 0;

@@ -31,6 +31,15 @@ enum model_change {
 };
 
 #define VIEW_CONTEXTS_MAX 4
+#define VIEW_LACKS_MAX 8
+
+/* What `\` takes on a screen. */
+struct filter_help {
+    const char *brief; /* above the prompt */
+    struct {
+        const char *words, *meaning;
+    } lines[8]; /* in the help and the manual; words NULL ends them */
+};
 
 struct view_ops {
     const char *name;  /* "timeline": `wait screen timeline`, the command that goes there */
@@ -40,6 +49,10 @@ struct view_ops {
     /* Where its keys are looked up, most specific first; CTX_GLOBAL follows by itself. */
     enum context contexts[VIEW_CONTEXTS_MAX];
     size_t context_count;
+    /* Actions of these contexts that mean nothing here: help leaves them out. ACT_NONE ends them. */
+    enum action lacks[VIEW_LACKS_MAX];
+
+    const struct filter_help *filter; /* NULL: nothing to filter */
 
     /* The result is handed to every other member as `view`. */
     void *(*create)(struct model *m);
