@@ -180,8 +180,8 @@ static void of_functions(void **state)
     command(&r, "functions");
     CHECK(&r, cases, "5 functions");
     type(&r, "\\", "bogus=3");
-    assert_string_equal(r.m->say, "no filter is called bogus, but name module calls total self self% min avg p50 p99 max; "
-                                  "name=bogus=3 looks for the text");
+    assert_string_equal(r.m->say, "bogus is none of name module calls total self self% min avg p50 p99 max; "
+                                  "name=TEXT takes any text");
     rig_close(&r);
 }
 

@@ -167,15 +167,14 @@ static int add_condition(struct parser *p, const struct filter_field *field, enu
     return add_text(p, field, value);
 }
 
-static int refuse(const struct parser *p, const char *word, const char *name)
+static int refuse(const struct parser *p, const char *name)
 {
     char names[200] = "";
     size_t len = 0;
     for (size_t i = 0; i < p->n; i++)
         if (*p->fields[i].name && len < sizeof names)
             len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len ? " " : "", p->fields[i].name);
-    return err_set(p->err, MTUI_E_INVAL, "no filter is called %s, but %s; %s=%s looks for the text", name, names,
-                   name_field(p)->name, word);
+    return err_set(p->err, MTUI_E_INVAL, "%s is none of %s; %s=TEXT takes any text", name, names, name_field(p)->name);
 }
 
 static void add_name(struct parser *p, const char *word)
@@ -197,7 +196,7 @@ static int take_word(struct parser *p, const char *word)
         return *w.value ? add_condition(p, field, w.op, w.value)
                         : err_set(p->err, MTUI_E_INVAL, "%s what?", word);
     if (*w.name && *w.value && !filter_name_occurs(p->t, word))
-        return refuse(p, word, w.name);
+        return refuse(p, w.name);
     add_name(p, word);
     return 0;
 }

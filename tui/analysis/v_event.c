@@ -225,8 +225,7 @@ static int parse_word(const struct event_view *v, const char *word, struct event
             return parse_tid(v, w.value, f, err);
         if (!known && *w.name && *w.value && !filter_name_occurs(v->m->trace, word))
             return err_set(err, MTUI_E_INVAL,
-                           "no filter of events is called %s, but kind tid name; name=%s looks for the text", w.name,
-                           word);
+                           "%s is none of kind tid name; name=TEXT takes any text", w.name);
         name = known ? w.value : word;
     }
     char *joined = f->name ? xasprintf("%s %s", f->name, name) : xstrdup(name);

@@ -213,9 +213,9 @@ void v_help_explain(void *view, const struct keymap *km, const struct view_ops *
         enum context ctx = screen->contexts[i];
         add_context(v, km, ctx, false, true, screen->lacks);
         shown[ctx] = true;
+        if (i == 0 && screen->filter)
+            add_filter(v, screen->filter);
     }
-    if (screen && screen->filter)
-        add_filter(v, screen->filter);
     if (shown[CTX_TIMELINE])
         add_legend(v);
     add_context(v, km, CTX_GLOBAL, false, false, NULL);
