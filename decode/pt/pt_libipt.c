@@ -8,6 +8,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/err.h"
+#include "decode/pt/pt_resume.h"
 
 #define EVENTS 1024
 #define KNOWN  4096 /* instructions remembered */
@@ -30,6 +31,7 @@ struct pt_libipt {
     struct pt_image_section_cache *cache;
     struct pt_image *image;
     struct pt_block_decoder *blocks;
+    uint8_t *bytes_copy; /* of the data; PSB+ are written into it */
 
     const struct pt_stamps *stamps;
     size_t first;  /* byte of the stream that the data begins with */
@@ -38,6 +40,7 @@ struct pt_libipt {
     /* The last instruction of the last block; its branch is known when the next block is. */
     bool pending;
     uint64_t from;
+    uint64_t stuck; /* where it could not go on */
     enum pt_insn_class class;
     enum pt_exec_mode mode;
     bool aborted; /* a transaction: the next asynchronous branch goes back to its beginning */
@@ -67,6 +70,7 @@ void pt_libipt_free(struct pt_libipt *d)
     if (!d)
         return;
     pt_blk_free_decoder(d->blocks);
+    free(d->bytes_copy);
     pt_image_free(d->image);
     pt_iscache_free(d->cache);
     free(d);
@@ -417,10 +421,11 @@ static void on_event(struct pt_libipt *d, const struct pt_event *e)
     }
 }
 
-/* From a PSB on; the status that ended it (−pte_eos: the end). */
-static int from_psb(struct pt_libipt *d, int status)
+/* From a PSB on; the status that ended it (−pte_eos: the end). told: it is said already that tracing goes on there. */
+static int from_psb(struct pt_libipt *d, int status, bool told)
 {
-    bool first = true;
+    bool first = !told;
+    d->stuck = 0;
     for (;;) {
         while (status >= 0 && status & pts_event_pending) {
             struct pt_event e;
@@ -447,14 +452,22 @@ static int from_psb(struct pt_libipt *d, int status)
             d->class = b.iclass;
             d->mode = b.mode;
         }
+        if (status == -pte_nomap && b.ninsn) /* comes again, for the instruction behind the block */
+            status = 0;
+        d->stuck = b.ip;
     }
 }
 
 static int alloc(struct pt_libipt *d, const uint8_t *data, size_t len)
 {
     struct pt_config c;
+    free(d->bytes_copy);
+    d->bytes_copy = malloc(len ? len : 1);
+    if (!d->bytes_copy)
+        return MTUI_E_NOMEM;
+    memcpy(d->bytes_copy, data, len);
     pt_config_init(&c);
-    c.begin = (uint8_t *)(uintptr_t)data; /* only read */
+    c.begin = d->bytes_copy;
     c.end = c.begin + len;
     c.cpuid_0x15_eax = d->clock->tsc_ctc_d;
     c.cpuid_0x15_ebx = d->clock->tsc_ctc_n;
@@ -469,31 +482,60 @@ static int alloc(struct pt_libipt *d, const uint8_t *data, size_t len)
     return make_image(d);
 }
 
+/* What could not be followed. */
+struct stretch {
+    uint64_t from, time, ip;
+    enum gap_cause cause;
+    const char *why;
+};
+
+/* To the place where libipt can go on behind a stretch, whose loss is told. */
+static int go_behind(struct pt_libipt *d, const struct stretch *s, const struct pt_resume *r, size_t len)
+{
+    uint64_t at = len;
+    int status = r->psb < r->end ? pt_blk_sync_set(d->blocks, r->psb) : -pte_nosync;
+    bool resumed = status >= 0;
+    if (resumed)
+        at = r->at;
+    else if ((status = pt_blk_sync_forward(d->blocks)) >= 0)
+        pt_blk_get_sync_offset(d->blocks, &at);
+    if (status >= 0)
+        update_time(d);
+    if (at > s->from || resumed)
+        tell_loss(d, s->cause, s->from, at, s->time, s->ip, s->why);
+    if (resumed)
+        go_on(d, r->ip, true);
+    else if (status >= 0)
+        renew_code(d);
+    return status;
+}
+
 static void decode(struct pt_libipt *d, size_t len)
 {
-    uint64_t lost_from = 0, lost_time = 0, lost_ip = 0;
-    enum gap_cause cause = GAP_LOST;
-    const char *why = "before the first synchronisation point";
+    struct stretch s = {.cause = GAP_LOST, .why = "before the first synchronisation point"};
+    struct pt_resume r = {0};
     for (;;) {
-        uint64_t at = len;
-        int status = pt_blk_sync_forward(d->blocks);
-        if (status >= 0)
-            pt_blk_get_sync_offset(d->blocks, &at);
-        if (at > lost_from)
-            tell_loss(d, cause, lost_from, at, lost_time, lost_ip, why);
+        bool resumed = r.end > 0;
+        uint64_t sync = 0, at = 0;
+        int status = go_behind(d, &s, &r, len);
         if (status < 0)
             return;
-        update_time(d);
-        renew_code(d);
-        status = from_psb(d, status);
+        status = from_psb(d, status, resumed);
         if (status == -pte_eos || (d->sink.cancelled && d->sink.cancelled(d->sink.arg)))
             return;
-        pt_blk_get_offset(d->blocks, &lost_from);
-        lost_time = d->now;
-        lost_ip = d->from;
-        cause = status == -pte_nomap ? GAP_NO_IMAGE : GAP_ERROR;
-        why = status == -pte_nomap ? "the code there is not at hand" : pt_errstr(pt_errcode(status));
-        lose(d, cause, lost_ip);
+        pt_blk_get_offset(d->blocks, &at);
+        pt_blk_get_sync_offset(d->blocks, &sync);
+        bool missing = status == -pte_nomap;
+        s = (struct stretch){.from = at > r.end ? at : r.end,
+                             .time = d->now,
+                             .ip = missing ? d->stuck : d->from,
+                             .cause = missing ? GAP_NO_IMAGE : GAP_ERROR,
+                             .why = missing ? "the code there is not at hand" : pt_errstr(pt_errcode(status))};
+        if (missing) /* how it came there is known */
+            resolve(d, s.ip);
+        lose(d, s.cause, s.ip);
+        if (!pt_resume_before_psb(&r, d->clock, d->bytes_copy, len, (size_t)sync, (size_t)s.from))
+            r = (struct pt_resume){.psb = SIZE_MAX};
     }
 }
 

@@ -1,6 +1,6 @@
 /* The same as the flow walker (pt_walk.h), by libipt's block decoder: the reference that a test holds the
- * walker equal to, and a second opinion for the user. Slower, and it takes up its position only at PSBs:
- * after an error more of the trace is lost.
+ * walker equal to, and a second opinion for the user. Slower. It takes up its position only at PSBs: behind what
+ * cannot be followed they are made for it (pt_resume.h).
  *
  * Source: intel-pt.h of libipt 2.0.5, pt_blk_next(3). */
 #ifndef MTUI_DECODE_PT_LIBIPT_H
