@@ -1,6 +1,5 @@
 #include "tui/analysis/v_calls.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "tui/ui/bar.h"
 #include "tui/ui/line.h"
 #include "tui/analysis/function_pane.h"
-#include "tui/analysis/row_filter.h"
+#include "tui/analysis/call_rows.h"
 #include "tui/ui/list.h"
 #include "tui/ui/model.h"
 #include "tui/ui/name.h"
@@ -24,17 +23,6 @@
 #define CALLS_MAX     100000 /* sorted again within a frame */
 #define PANE_ROWS     12
 #define PANE_MIN_ROWS 20
-
-enum column { COL_DURATION, COL_TIMES, COL_START, COL_TID, COL_NOTE, COL_CALLER, COL_COUNT };
-
-static const struct list_column columns[COL_COUNT] = {
-    [COL_DURATION] = {.title = "DURATION", .cols = 12, .priority = 0, .right = true},
-    [COL_TIMES] = {.title = "xP50", .cols = 9, .priority = 2, .right = true, .fixed = true},
-    [COL_START] = {.title = "START", .cols = 16, .priority = 0, .right = true, .rising = true},
-    [COL_TID] = {.title = "TID", .cols = 8, .priority = 1, .right = true, .rising = true},
-    [COL_NOTE] = {.title = "NOTE", .cols = 14, .priority = 3, .fixed = true},
-    [COL_CALLER] = {.title = "CALLER", .cols = 20, .priority = 0, .stretch = true, .fixed = true},
-};
 
 struct calls_view {
     struct model *m;
@@ -50,8 +38,7 @@ struct calls_view {
     struct stats_calls calls, made;
     int rc;
     struct err err;
-    struct row_filter *filter; /* NULL: none */
-    VEC(uint32_t) rows; /* of calls.longest */
+    struct call_rows *rows;
     /* To be selected, and marked, again once they are counted anew; duration 0: none. */
     struct stats_call keep;
     VEC(struct stats_call) keep_marks;
@@ -59,7 +46,7 @@ struct calls_view {
 
 static const struct stats_call *call_at(const struct calls_view *v, size_t row)
 {
-    return row < v->rows.len ? &v->calls.longest[v->rows.data[row]] : NULL;
+    return call_rows_at(v->rows, row);
 }
 
 static const struct function *function_of(const struct calls_view *v)
@@ -67,169 +54,46 @@ static const struct function *function_of(const struct calls_view *v)
     return functions_get(trace_functions(v->trace), v->fn);
 }
 
-/* The caller's name, "" for the outermost. */
-static const char *caller_of(const struct calls_view *v, const struct stats_call *c)
-{
-    const struct span *up = c->depth ? trace_row_at(v->trace, c->thread, c->depth - 1, c->start_ns) : NULL;
-    return up ? functions_get(trace_functions(v->trace), up->fn)->name : "";
-}
-
 /* ---- The rows, for the list ---- */
 
 static size_t row_count(void *arg)
 {
-    return ((struct calls_view *)arg)->rows.len;
+    return call_rows_count(((struct calls_view *)arg)->rows);
 }
 
-static const struct span *span_of(const struct calls_view *v, const struct stats_call *c)
-{
-    size_t n = 0;
-    return &trace_row(v->trace, c->thread, c->depth, &n)[c->index];
-}
-
-/* The call itself, whatever is counted around it, as long as the trace is there. */
 static uint64_t row_identity(void *arg, size_t row)
 {
-    return (uint64_t)(uintptr_t)span_of(arg, call_at(arg, row));
-}
-
-static const char *note_of(const struct calls_view *v, const struct stats_call *c)
-{
-    unsigned flags = span_of(v, c)->flags;
-    return flags & SPAN_INFERRED_START ? "start inferred"
-           : flags & SPAN_INFERRED_END ? "end inferred"
-           : flags & SPAN_GAP_END      ? "ended by a gap"
-           : flags & SPAN_SAMPLED      ? "sampled"
-                                       : "";
+    const struct calls_view *v = arg;
+    return call_identity(v->trace, call_at(v, row));
 }
 
 static void row_cell(void *arg, size_t row, size_t column, struct list_cell *cell)
 {
-    const struct calls_view *v = arg;
-    const struct stats_call *c = call_at(v, row);
-    const struct trace_info *info = trace_info(v->trace);
-    char text[FMT_MAX];
-    switch ((enum column)column) {
-    case COL_DURATION:
-        /* To the instruction: calls are told apart by it. */
-        snprintf(cell->text, LIST_CELL_MAX, "%s",
-                 info->instructions ? fmt_count(text, c->duration_ns) : fmt_duration(text, c->duration_ns));
-        break;
-    case COL_TIMES:
-        if (v->calls.all.p50_ns)
-            snprintf(cell->text, LIST_CELL_MAX, "%.2f",
-                     (double)c->duration_ns / (double)v->calls.all.p50_ns);
-        break;
-    case COL_START:
-        snprintf(cell->text, LIST_CELL_MAX, "%s",
-                 ruler_time(text, (int64_t)(c->start_ns - info->first_ns), 1, info->instructions));
-        break;
-    case COL_TID:
-        snprintf(cell->text, LIST_CELL_MAX, "%d", (int)trace_thread(v->trace, c->thread)->tid);
-        break;
-    case COL_NOTE:
-        snprintf(cell->text, LIST_CELL_MAX, "%s", note_of(v, c));
-        break;
-    case COL_CALLER:
-        snprintf(cell->text, LIST_CELL_MAX, "%s", c->depth ? caller_of(v, c) : "(outermost)");
-        break;
-    case COL_COUNT:
-        break;
-    }
+    call_rows_cell(((struct calls_view *)arg)->rows, row, (enum call_column)column, cell);
 }
 
-/* Times as in the other exports: not since the trace's start. */
 static void row_plain(void *arg, size_t row, size_t column, struct list_cell *cell)
 {
-    const struct calls_view *v = arg;
-    const struct stats_call *c = call_at(v, row);
-    if (column == COL_DURATION)
-        snprintf(cell->text, LIST_CELL_MAX, "%" PRIu64, c->duration_ns);
-    else if (column == COL_START)
-        snprintf(cell->text, LIST_CELL_MAX, "%" PRIu64, c->start_ns);
-    else if (column == COL_CALLER)
-        snprintf(cell->text, LIST_CELL_MAX, "%s", caller_of(v, c));
-    else
-        row_cell(arg, row, column, cell);
+    call_rows_plain(((struct calls_view *)arg)->rows, row, (enum call_column)column, cell);
 }
-
-static const char *const fields[COL_COUNT] = {"duration_ns", "times_p50", "start_ns", "tid", "note", "caller"};
 
 static const struct list_rows list_rows = {
-    .count = row_count, .identity = row_identity, .cell = row_cell, .plain = row_plain, .fields = fields};
-
-static const struct filter_field filter_fields[] = {
-    {"caller", COL_CALLER, FILTER_NAME}, {"duration", COL_DURATION, FILTER_DURATION},
-    {"", COL_DURATION, FILTER_DURATION}, {"start", COL_START, FILTER_DURATION},
-    {"tid", COL_TID, FILTER_COUNT},
-};
-
-static uint64_t filter_number(const void *arg, const void *row, int id)
-{
-    const struct calls_view *v = arg;
-    const struct stats_call *c = row;
-    return id == COL_DURATION ? c->duration_ns
-           : id == COL_START  ? c->start_ns - trace_info(v->trace)->first_ns
-                              : (uint64_t)trace_thread(v->trace, c->thread)->tid;
-}
-
-static const char *filter_string(const void *arg, const void *row, int id)
-{
-    (void)id;
-    return caller_of(arg, row);
-}
-
-static int compare(const void *a, const void *b, void *arg)
-{
-    const struct calls_view *v = arg;
-    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-    const struct stats_call *x = &v->calls.longest[i], *y = &v->calls.longest[j];
-    size_t column = list_sort_column(v->list);
-    int order = 0;
-    if (column == COL_START)
-        order = (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-    else if (column == COL_TID)
-        order = (x->thread > y->thread) - (x->thread < y->thread);
-    else
-        order = (x->duration_ns < y->duration_ns) - (x->duration_ns > y->duration_ns);
-    if (list_sort_inverted(v->list))
-        order = -order;
-    return order ? order : (i > j) - (i < j);
-}
+    .count = row_count, .identity = row_identity, .cell = row_cell, .plain = row_plain, .fields = call_fields};
 
 static void arrange(void *arg)
 {
     struct calls_view *v = arg;
-    const struct filter_values values = {filter_number, filter_string, v};
-    v->rows.len = 0;
-    for (size_t i = 0; i < v->calls.n; i++)
-        if (row_filter_passes(v->filter, &values, &v->calls.longest[i]))
-            vec_push(&v->rows, (uint32_t)i);
-    if (v->rows.len)
-        qsort_r(v->rows.data, v->rows.len, sizeof *v->rows.data, compare, v);
+    call_rows_sort(v->rows, (enum call_column)list_sort_column(v->list), list_sort_inverted(v->list));
     list_refresh(v->list, false);
-}
-
-/* ---- Filter ---- */
-
-static void use_filter(struct calls_view *v, struct row_filter *f)
-{
-    row_filter_free(v->filter);
-    v->filter = f;
 }
 
 static void set_filter(void *arg, const char *text)
 {
     struct calls_view *v = arg;
-    struct row_filter *f = NULL;
     struct err err = {0};
-    if (text && *text && row_filter_new(&f, text, filter_fields, sizeof filter_fields / sizeof *filter_fields,
-                                        v->trace, &err) < 0) {
+    if (call_rows_filter(v->rows, v->trace, text, &err) < 0)
         model_error(v->m, "%s", err.text);
-        return;
-    }
-    use_filter(v, f);
-    arrange(v);
+    list_refresh(v->list, false);
 }
 
 /* ---- Counting ---- */
@@ -257,7 +121,7 @@ static void keep_rows(struct calls_view *v)
     v->keep = *c;
     v->keep_marks.len = 0;
     for (size_t i = 0; i < v->calls.n && list_mark_count(v->list); i++)
-        if (list_is_marked(v->list, (uint64_t)(uintptr_t)span_of(v, &v->calls.longest[i])))
+        if (list_is_marked(v->list, call_identity(v->trace, &v->calls.longest[i])))
             vec_push(&v->keep_marks, v->calls.longest[i]);
 }
 
@@ -266,7 +130,7 @@ static void mark_again(struct calls_view *v)
     for (size_t k = 0; k < v->keep_marks.len; k++)
         for (size_t i = 0; i < v->calls.n; i++)
             if (same_call(&v->calls.longest[i], &v->keep_marks.data[k]))
-                list_set_mark(v->list, (uint64_t)(uintptr_t)span_of(v, &v->calls.longest[i]), true);
+                list_set_mark(v->list, call_identity(v->trace, &v->calls.longest[i]), true);
 }
 
 static void forget_kept(struct calls_view *v)
@@ -280,9 +144,9 @@ static void forget_kept(struct calls_view *v)
 static void select_again(struct calls_view *v)
 {
     size_t row = 0;
-    while (row < v->rows.len && !same_call(call_at(v, row), &v->keep))
+    while (row < call_rows_count(v->rows) && !same_call(call_at(v, row), &v->keep))
         row++;
-    list_select(v->list, v->keep.duration_ns && row < v->rows.len ? row : 0);
+    list_select(v->list, v->keep.duration_ns && row < call_rows_count(v->rows) ? row : 0);
     v->keep.duration_ns = 0;
 }
 
@@ -299,6 +163,7 @@ static void done(void *arg)
     v->calls = v->made;
     v->made = (struct stats_calls){0};
     mark_again(v);
+    call_rows_set(v->rows, v->trace, &v->calls);
     arrange(v);
     select_again(v);
     model_redraw(v->m);
@@ -309,7 +174,7 @@ static void forget(struct calls_view *v)
     worker_stop(v->worker);
     v->worker = NULL;
     v->busy = false;
-    v->rows.len = 0;
+    call_rows_set(v->rows, v->trace, NULL);
     list_refresh(v->list, false);
     stats_calls_free(&v->calls);
     stats_calls_free(&v->made);
@@ -339,11 +204,11 @@ static bool answer(struct calls_view *v)
     forget(v);
     v->trace = v->m->trace;
     v->fn = subject.fn;
-    use_filter(v, NULL);
+    call_rows_filter(v->rows, v->trace, NULL, NULL);
     if (other)
         forget_kept(v);
     v->keep.duration_ns = 0;
-    list_set_sort(v->list, COL_DURATION, false);
+    list_set_sort(v->list, CALL_DURATION, false);
     count(v);
     model_go(v->m, "calls");
     return true;
@@ -361,7 +226,7 @@ static void open_call(void *arg)
 
 static const char *filter_text(void *arg)
 {
-    return row_filter_text(((const struct calls_view *)arg)->filter);
+    return call_rows_filter_text(((const struct calls_view *)arg)->rows);
 }
 
 static const struct table_ops table_ops = {.row = "call",
@@ -380,9 +245,10 @@ static void *create(struct model *m)
     struct calls_view *v = xcalloc(1, sizeof *v);
     v->m = m;
     v->source = source_edit_new(m);
-    v->list = list_new(columns, COL_COUNT, &list_rows, v);
-    v->table = (struct table){m, v->list, columns, &table_ops, v};
-    list_set_sort(v->list, COL_DURATION, false);
+    v->rows = call_rows_new();
+    v->list = list_new(call_columns, CALL_COLUMNS, &list_rows, v);
+    v->table = (struct table){m, v->list, call_columns, &table_ops, v};
+    list_set_sort(v->list, CALL_DURATION, false);
     return v;
 }
 
@@ -391,9 +257,8 @@ static void destroy(void *view)
     struct calls_view *v = view;
     forget(v);
     source_edit_free(v->source);
-    use_filter(v, NULL);
     list_free(v->list);
-    vec_free(&v->rows);
+    call_rows_free(v->rows);
     vec_free(&v->keep_marks);
     free(v);
 }
@@ -433,10 +298,10 @@ static void draw_head(struct calls_view *v, struct surface *s, struct rect r)
     char n[FMT_MAX], min[FMT_MAX], p50[FMT_MAX], mean[FMT_MAX], p99[FMT_MAX], max[FMT_MAX], rows[FMT_MAX];
     char left[300], right[120] = "";
     if (f->calls > v->calls.n)
-        snprintf(right, sizeof right, "the longest %s of %s ", fmt_count(rows, v->rows.len),
+        snprintf(right, sizeof right, "the longest %s of %s ", fmt_count(rows, call_rows_count(v->rows)),
                  fmt_count(n, f->calls));
     else
-        snprintf(right, sizeof right, "%s of %s call%s ", fmt_count(rows, v->rows.len),
+        snprintf(right, sizeof right, "%s of %s call%s ", fmt_count(rows, call_rows_count(v->rows)),
                  fmt_count(n, f->calls), f->calls == 1 ? "" : "s");
     const char *about = trace_info(v->trace)->sampled ? "~" : "";
     snprintf(left, sizeof left, " %s%s call%s   min %s  p50 %s  mean %s  p99 %s  max %s", about,
@@ -549,7 +414,7 @@ static bool mouse(void *view, const struct mouse *m, struct rect r)
 {
     struct calls_view *v = view;
     (void)r;
-    enum list_hit hit = v->trace && v->rows.len ? table_mouse(&v->table, m) : LIST_MISS;
+    enum list_hit hit = v->trace && call_rows_count(v->rows) ? table_mouse(&v->table, m) : LIST_MISS;
     model_redraw(v->m);
     return hit != LIST_MISS;
 }
