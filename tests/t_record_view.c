@@ -635,7 +635,7 @@ static void test_prompts(void **state)
     assert_non_null(strstr(b.m->say, "--freq?"));
     act(&b, ACT_COPY);
     assert_non_null(strstr(b.m->want.copy, "mtui attach "));
-    assert_non_null(strstr(b.m->want.copy, "-t 'ns::f(int, char)' -t g@return --size 8388608"));
+    assert_non_null(strstr(b.m->want.copy, "-t 'ns::f(int, char)' -t g@return --hold-off 1s --size 8388608"));
     tear_down(&b);
 }
 

@@ -15,6 +15,7 @@
 
 #include "core/doctor/capability_probe.h"
 #include "core/base/fmt.h"
+#include "core/machine/perf_event.h"
 #include "core/machine/proc_stat.h"
 
 static const char *const names[CAPABILITIES] = {
@@ -145,6 +146,10 @@ static void find_paranoid(const struct capability_paths *paths, struct capabilit
     snprintf(value, sizeof value, "%ld", v);
     if (has_capability(CAP_PERFMON) || has_capability(CAP_SYS_ADMIN))
         capability_say(line, true, value, "this user's privileges lift it", "");
+    else if (v >= 3 && perf_event_is_allowed())
+        capability_say(line, true, value,
+                       "this kernel does not know level 3: own processes, user code only, no uprobes",
+                       "sysctl kernel.perf_event_paranoid=1 (kernel code), root or CAP_SYS_ADMIN (uprobes)");
     else if (v >= 3)
         capability_say(line, false, value,
                        "level 3 and above (set by some distributions) forbids perf to ordinary users",

@@ -176,7 +176,7 @@ static int step_child(void)
     pid_t child = fork();
     if (child == 0) {
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
-            _exit(1);
+            _exit(errno);
         raise(SIGSTOP);
         _exit(0);
     }
@@ -191,7 +191,7 @@ static int step_child(void)
         ptrace(PTRACE_GETREGS, child, NULL, &after) == 0)
         why = before.rip != after.rip ? 0 : ENOSYS;
     else if (WIFEXITED(status))
-        why = EPERM;
+        why = WEXITSTATUS(status) ? WEXITSTATUS(status) : EPERM;
     kill(child, SIGKILL);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;

@@ -155,14 +155,35 @@ static struct standing read_standing(const char *proc_root)
     return st;
 }
 
+bool perf_event_is_allowed(void)
+{
+    struct perf_event_attr attr;
+    perf_event_dummy_attr(&attr);
+    int fd = perf_event_open(&attr, 0, -1);
+    if (fd < 0)
+        return false;
+    (void)close(fd);
+    return true;
+}
+
+bool perf_event_is_filtered(void)
+{
+    if (perf_event_is_allowed())
+        return false;
+    int why = errno;
+    struct standing st = read_standing("/proc");
+    return st.seccomp == 2 && (why == ENOSYS || st.perfmon || st.paranoid <= 2);
+}
+
 /* The one that stands in the way: the level for those without the capability, else what can refuse
  * those that have it. */
 static int explain_refusal(struct err *err, int errno_value, const char *proc_root,
                            const char *what)
 {
-    struct standing st = read_standing(proc_root);
+    struct standing st = read_standing(proc_root ? proc_root : "/proc");
     const char *why = strerror(errno_value);
-    if (!st.perfmon && st.paranoid >= 3)
+    /* Not every kernel has those levels: asked, where it can be. */
+    if (!st.perfmon && st.paranoid >= 3 && (proc_root || !perf_event_is_allowed()))
         return err_set(
             err, MTUI_E_PERM,
             "%s: the kernel refuses (%s): perf_event_paranoid is %ld, which forbids perf events to "
@@ -224,7 +245,7 @@ int perf_event_explain(struct err *err, int errno_value, const char *proc_root, 
                        what);
     case EPERM:
     case EACCES:
-        return explain_refusal(err, errno_value, proc_root ? proc_root : "/proc", what);
+        return explain_refusal(err, errno_value, proc_root, what);
     case ENOTSUPP_KERNEL:
         return err_set(err, MTUI_E_NOTSUP,
                        "%s: the kernel cannot put a uprobe on the instruction there (one with a "

@@ -59,6 +59,11 @@ struct perf_record_id {
 };
 bool perf_record_id_parse(const struct perf_event_header *h, struct perf_record_id *out);
 
+/* Whether events of this very thread, of user code, are allowed; and if not, whether that is a seccomp filter's
+ * doing (its own refusals look like the kernel's: where both may refuse, no). */
+bool perf_event_is_allowed(void);
+bool perf_event_is_filtered(void);
+
 /* The sentence for a refused perf_event_open: what was tried ("arming malloc in thread 12"), the
  * errno in plain words, and what would allow it (paranoid level, capability, seccomp, descriptors).
  * proc_root NULL is "/proc". Returns the code. */

@@ -43,7 +43,8 @@ struct proc_table {
 };
 
 static const char *const syms_names[] = {"?", "none", "dynsym", "symtab", "debug", "kernel"};
-static const char *const trace_names[] = {"ok", "no-perm", "kernel", "zombie", "32-bit", "self"};
+static const char *const trace_names[] = {"ok", "no-perm", "kernel", "zombie", "32-bit", "self",
+                                         "seccomp", "other ns"};
 
 const char *proc_syms_name(enum proc_syms syms)
 {
@@ -274,6 +275,11 @@ void proc_trace_reason(const struct proc *p, char *out, size_t size)
         [PROC_TRACE_ZOMBIE] = "it has ended and waits for its parent",
         [PROC_TRACE_32BIT] = "it is a 32-bit program; mtui traces 64-bit ones",
         [PROC_TRACE_SELF] = "this is mtui itself",
+        [PROC_TRACE_SECCOMP] = ("a seccomp filter refuses perf events to mtui, to root too (containers: allow "
+                                "perf_event_open); only step without triggers works without them"),
+        [PROC_TRACE_FOREIGN] = ("/proc belongs to another pid namespace than mtui, so its numbers mean other "
+                                "processes here: mount a proc of this one (unshare --mount-proc), or run mtui "
+                                "outside"),
     };
     snprintf(out, size, "%s", sentences[p->trace]);
 }

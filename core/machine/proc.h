@@ -27,9 +27,11 @@ enum proc_trace {
     PROC_TRACE_KERNEL,  /* a kernel thread: no user code */
     PROC_TRACE_ZOMBIE,
     PROC_TRACE_32BIT,
-    PROC_TRACE_SELF     /* mtui itself */
+    PROC_TRACE_SELF,    /* mtui itself */
+    PROC_TRACE_SECCOMP, /* a seccomp filter refuses perf events altogether */
+    PROC_TRACE_FOREIGN  /* its number is of another pid namespace, that of /proc */
 };
-/* "ok" "no-perm" "kernel" "zombie" "32-bit" "self" */
+/* "ok" "no-perm" "kernel" "zombie" "32-bit" "self" "seccomp" "other ns" */
 const char *proc_trace_name(enum proc_trace trace);
 
 struct proc {

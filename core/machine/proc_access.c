@@ -6,10 +6,13 @@
 #include <limits.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "core/machine/perf_event.h"
 
 /* The best kind of function symbols that the section headers promise. */
 static enum proc_syms syms_of(Elf *elf)
@@ -80,6 +83,17 @@ static bool perf_may_open(pid_t pid)
     return true;
 }
 
+/* pid_namespaces(7): /proc/self shows the reader as the namespace of the mount numbers it. */
+bool proc_access_is_own(void)
+{
+    char self[32];
+    ssize_t n = readlink("/proc/self", self, sizeof self - 1);
+    if (n <= 0)
+        return false;
+    self[n] = '\0';
+    return strtol(self, NULL, 10) == getpid();
+}
+
 enum proc_trace proc_access_check(bool live, const struct proc_stat *st,
                                   const struct proc_exe *exe)
 {
@@ -89,9 +103,11 @@ enum proc_trace proc_access_check(bool live, const struct proc_stat *st,
         return PROC_TRACE_ZOMBIE;
     if (exe->is_32bit)
         return PROC_TRACE_32BIT;
+    if (live && !proc_access_is_own())
+        return PROC_TRACE_FOREIGN;
     if (live && st->pid == getpid())
         return PROC_TRACE_SELF;
     if (live && !perf_may_open(st->pid))
-        return PROC_TRACE_NO_PERM;
+        return perf_event_is_filtered() ? PROC_TRACE_SECCOMP : PROC_TRACE_NO_PERM;
     return PROC_TRACE_OK;
 }

@@ -20,6 +20,9 @@ struct proc_exe {
  * work). An unreadable one is PROC_SYMS_UNKNOWN. */
 void proc_exe_look(const char *root, const struct proc_stat *st, struct proc_exe *exe);
 
+/* Whether the numbers of /proc are those of our pid namespace. */
+bool proc_access_is_own(void);
+
 /* live: the process exists on this machine; then the kernel is asked with a perf_event_open of a
  * dummy event, which is what a recording will need. */
 enum proc_trace proc_access_check(bool live, const struct proc_stat *st,

@@ -39,7 +39,7 @@ struct target {
 
 /* ---- Can it be traced ---- */
 
-int target_check(pid_t pid, struct err *err)
+static int check(pid_t pid, bool by_perf, struct err *err)
 {
     struct proc p = {0};
     struct proc_exe exe = {0};
@@ -53,13 +53,24 @@ int target_check(pid_t pid, struct err *err)
                    : rc;
     proc_exe_look("/proc", &p.stat, &exe);
     p.trace = proc_access_check(true, &p.stat, &exe);
-    if (p.trace == PROC_TRACE_OK)
+    bool by_kernel = p.trace == PROC_TRACE_NO_PERM || p.trace == PROC_TRACE_SECCOMP;
+    if (p.trace == PROC_TRACE_OK || (by_kernel && !by_perf))
         return 0;
     proc_trace_reason(&p, reason, sizeof reason);
-    int code = p.trace == PROC_TRACE_NO_PERM  ? MTUI_E_PERM
+    int code = by_kernel                      ? MTUI_E_PERM
                : p.trace == PROC_TRACE_ZOMBIE ? MTUI_E_GONE
                                               : MTUI_E_NOTSUP;
     return err_set(err, code, "process %d cannot be traced: %s", (int)pid, reason);
+}
+
+int target_check(pid_t pid, struct err *err)
+{
+    return check(pid, false, err);
+}
+
+int target_check_perf(pid_t pid, struct err *err)
+{
+    return check(pid, true, err);
 }
 
 /* ---- Life ---- */
@@ -199,6 +210,10 @@ int target_run(struct loop *loop, const struct target_run_options *options,
                struct err *err)
 {
     struct spawn_options spawn = {.argv = options->argv, .tty = -1};
+    if (!proc_access_is_own())
+        return err_set(err, MTUI_E_NOTSUP,
+                       "/proc belongs to another pid namespace than mtui: mount a proc of this one "
+                       "(unshare --mount-proc), or run mtui outside");
     struct target *t = new_target(loop, callbacks, arg);
     int rc = options->argv[0] ? spawn_find_program(options->argv[0], &t->executable, err)
                               : err_set(err, MTUI_E_INVAL, "no program given");

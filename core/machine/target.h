@@ -50,6 +50,8 @@ struct target_run_options {
  * 32-bit program, another user's without the capability, protected against ptrace, this process
  * itself. MTUI_E_GONE, MTUI_E_PERM, MTUI_E_NOTSUP. */
 int target_check(pid_t pid, struct err *err);
+/* And whether perf events of it are allowed, which only who steps without triggers can do without. */
+int target_check_perf(pid_t pid, struct err *err);
 
 /* callbacks may be NULL. */
 int target_attach(struct loop *loop, pid_t pid, const struct target_callbacks *callbacks, void *arg,

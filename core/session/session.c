@@ -10,6 +10,7 @@
 #include "core/trigger/call_rate.h"
 #include "core/base/fmt.h"
 #include "core/trigger/hit_cost.h"
+#include "core/machine/perf_event.h"
 #include "core/machine/proc_stat.h"
 #include "core/session/session_priv.h"
 
@@ -41,6 +42,12 @@ void session_notify(struct session *s)
 
 /* ---- Starting ---- */
 
+/* Who steps from the first instruction to the last one needs ptrace only. */
+static bool session_needs_events(const struct session *s)
+{
+    return s->recorder != PLAN_STEP || s->setup.n_triggers > 0;
+}
+
 static int check_thread(const struct session_setup *setup, pid_t tid, struct err *err)
 {
     char path[64];
@@ -57,6 +64,8 @@ static int attach_targets(struct session *s, struct err *err)
     for (size_t i = 0; i < s->setup.n_pids; i++) {
         struct target *t;
         int rc = target_check(s->setup.pids[i], err);
+        if (rc == 0 && session_needs_events(s))
+            rc = target_check_perf(s->setup.pids[i], err);
         if (rc == 0)
             rc = target_attach(s->loop, s->setup.pids[i], &session_target_callbacks, s, &t, err);
         if (rc < 0)
@@ -167,6 +176,7 @@ static int arm_triggers(struct session *s, struct err *err)
     struct trigger_set_options options = {
         .probe.children = s->setup.children,
         .may_pend = s->setup.argv != NULL,
+        .shared = s->targets.len > 1,
         .handed_over = s->recorder == PLAN_STEP && s->setup.argv,
         .prepared = s->machine.prepared,
         .executable = s->setup.argv ? target_executable(s->targets.data[0]) : NULL,
@@ -193,6 +203,8 @@ static int arm_triggers(struct session *s, struct err *err)
         trigger_set_add(s->triggers, &t);
         trigger_fini(&t);
     }
+    if (!session_needs_events(s) && !perf_event_is_allowed())
+        return 0; /* threads and mappings are learned of by the recorder itself */
     /* Until the recorder is ready, hits only tell what the triggers cost. */
     trigger_set_hold(s->triggers, true);
     for (size_t i = 0; i < s->targets.len; i++) {
@@ -201,6 +213,9 @@ static int arm_triggers(struct session *s, struct err *err)
             return rc;
     }
     s->machine.prepared = NULL; /* its owner's again */
+    int checked = trigger_set_check(s->triggers, err);
+    if (checked < 0)
+        return checked;
     s->probed_ns = loop_now_ns(s->loop);
     s->probed_cpu_ns = session_cpu_time_ns(s);
     return 0;

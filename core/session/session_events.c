@@ -133,24 +133,6 @@ const struct recorder_events session_recorder_events = {
 
 /* ---- Triggers ---- */
 
-/* On the screen a trigger has no limit unless one is set: one that is hit all the time would make
- * snapshots without end, so that nothing else gets done. */
-static void keep_distance(struct session *s)
-{
-    uint64_t now = loop_now_ns(s->loop), *oldest = &s->fires_ns[s->fired % SESSION_CROWD];
-    bool limited = s->setup.when.hold_off_ns || s->setup.when.max_snapshots;
-    if (s->machine.interactive && !limited && s->fired >= SESSION_CROWD &&
-        now - *oldest < SESSION_CROWD * SESSION_CROWD_NS) {
-        s->setup.when.hold_off_ns = SESSION_CROWD_NS;
-        trigger_set_hold_off(s->triggers, SESSION_CROWD_NS);
-        session_log(s, SESSION_WARNING,
-                    "%d snapshots in %d s: from now on each trigger has a hold-off of 1 s "
-                    "(--hold-off and --max-snapshots say it otherwise)",
-                    SESSION_CROWD + 1, SESSION_CROWD);
-    }
-    *oldest = now;
-}
-
 void session_fire(struct session *s, const struct session_hit *hit, uint64_t perf_ns)
 {
     struct err err;
@@ -161,7 +143,6 @@ void session_fire(struct session *s, const struct session_hit *hit, uint64_t per
     int rc = recorder_snapshot(s->rec, hit->hit.trigger, &err);
     if (rc == 0) {
         session_note_fill(s);
-        keep_distance(s);
         s->fired++;
         session_capture_all(s, hit->hit.time_ns, "hit");
         return;
@@ -275,8 +256,8 @@ static void on_target(void *arg, enum target_state state)
         session_begin_stop(s, target_error(t)->text);
         return;
     }
-    snprintf(sentence, sizeof sentence, "the traced program %s",
-             target_describe(t, text, sizeof text));
+    target_describe(t, text, sizeof text);
+    snprintf(sentence, sizeof sentence, "the traced program %s%s", strncmp(text, "killed", 6) ? "" : "was ", text);
     session_log(s, SESSION_INFO, "%s", sentence);
     if (s->triggers)
         trigger_set_drain(s->triggers);

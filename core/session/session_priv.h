@@ -11,10 +11,6 @@
 
 #define SESSION_MAX_HIT_LINES 200000 /* of hits that made no snapshot, in hits.tsv */
 
-/* So many snapshots by triggers, one a second or more often, are a crowd. */
-#define SESSION_CROWD    5
-#define SESSION_CROWD_NS UINT64_C(1000000000)
-
 struct log_line {
     int64_t unix_ns;
     enum session_level level;
@@ -68,7 +64,6 @@ struct session {
     uint64_t requested_perf_ns;
     uint64_t pending_perf_ns;     /* of the hit, on perf's clock whatever the recording's is */
     uint64_t hits, fired, counted, unmet, fast;
-    uint64_t fires_ns[SESSION_CROWD]; /* the last ones by triggers, loop clock */
     uint64_t hit_lines;
     uint64_t hit_to_command_ns;
 

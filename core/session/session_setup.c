@@ -206,6 +206,13 @@ int session_setup_command(const struct session_setup *s, const struct capabiliti
     return rc;
 }
 
+void session_setup_pace(struct session_setup *s)
+{
+    bool limited = s->when.hold_off_ns || s->when.max_snapshots;
+    if (s->n_triggers && !limited && session_setup_mode(s, true) == PLAN_TRIGGER)
+        s->when.hold_off_ns = SESSION_SETUP_PACE_NS;
+}
+
 /* ---- The command that repeats a setup ---- */
 
 static void add_value(struct plan_argv *a, const char *option, const char *value)

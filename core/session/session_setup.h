@@ -69,6 +69,11 @@ int session_setup_command(const struct session_setup *s, const struct capabiliti
                           const struct perf_version *version, bool interactive, char **out,
                           struct err *err);
 
+/* For a screen: a trigger that is hit all the time would make snapshots without end, so that nothing else gets
+ * done. Unless a hold-off or a number of snapshots is set, each trigger gets this hold-off. */
+#define SESSION_SETUP_PACE_NS UINT64_C(1000000000)
+void session_setup_pace(struct session_setup *s);
+
 /* The mtui command that repeats this setup on a screen (with --batch, defaults are other ones), quoted for a
  * shell; the caller frees. */
 char *session_setup_repeat(const struct session_setup *s);

@@ -11,6 +11,7 @@ struct prepared_process {
     pid_t pid;
     struct modules *modules; /* NULL: taken */
     struct trigger_places *places;
+    bool incomplete; /* it lacks a trigger, which another may have */
 };
 
 /* A trigger in the program that is to be started. */
@@ -74,6 +75,10 @@ int trigger_prepare(const pid_t *pids, size_t n_pids, char *const *specs, size_t
         rc = modules_of_pid(NULL, one->pid, &one->modules, err);
         for (size_t i = 0; rc == 0 && i < n; i++) {
             rc = prepare_one(one->modules, specs[i], i, when, &one->places[i], err);
+            if (n_pids > 1 && (rc == MTUI_E_NOENT || rc == MTUI_E_NOTSUP)) {
+                one->incomplete = true;
+                rc = 0;
+            }
             if (rc == 0 && cancel && atomic_load(cancel))
                 rc = err_set(err, MTUI_E_CANCEL, "given up");
         }
@@ -149,7 +154,7 @@ bool trigger_prepared_take(struct trigger_prepared *p, pid_t pid, struct modules
             places[k] = one->places[k];
             one->places[k] = (struct trigger_places){0};
         }
-        return true;
+        return !one->incomplete;
     }
     return false;
 }

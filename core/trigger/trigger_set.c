@@ -124,6 +124,11 @@ size_t trigger_set_count(const struct trigger_set *s)
     return s->entries.len;
 }
 
+size_t trigger_set_processes(const struct trigger_set *s)
+{
+    return s->processes.len;
+}
+
 const struct trigger *trigger_set_get(const struct trigger_set *s, uint32_t i)
 {
     return &s->entries.data[i].trigger;
@@ -153,12 +158,6 @@ void trigger_set_ring_full(struct trigger_set *s)
 {
     for (size_t i = 0; i < s->entries.len; i++)
         s->entries.data[i].policy.ring_full = true;
-}
-
-void trigger_set_hold_off(struct trigger_set *s, uint64_t hold_off_ns)
-{
-    for (size_t i = 0; i < s->entries.len; i++)
-        s->entries.data[i].policy.when.hold_off_ns = hold_off_ns;
 }
 
 void trigger_set_lookback(struct trigger_set *s, uint64_t lookback_ns)

@@ -52,6 +52,7 @@ struct trigger_set_callbacks {
 struct trigger_set_options {
     struct probe_options probe;
     bool may_pend;          /* run: what does not resolve yet waits instead of being refused */
+    bool shared;            /* several processes: a trigger need not be in each (trigger_set_check) */
     bool handed_over;       /* from the start: see trigger_set_hand_over */
     struct trigger_prepared *prepared; /* names resolved beforehand, to be taken from; NULL: none */
     const char *executable; /* run: the program's path, resolved before it is mapped; else NULL */
@@ -67,6 +68,10 @@ uint32_t trigger_set_add(struct trigger_set *s, struct trigger *t);
 /* Resolves and arms all triggers in pid. With none, it only watches threads and mappings. Refuses
  * as trigger_resolve and probe_set_sites do; then nothing is armed. More processes may follow. */
 int trigger_set_arm(struct trigger_set *s, pid_t pid, struct err *err);
+
+/* With `shared`, once all processes are armed: refuses a trigger that none of them has, and says of the others
+ * where they are not. */
+int trigger_set_check(struct trigger_set *s, struct err *err);
 
 /* From now on someone else watches the places (the recorder that steps, whose stops decide): probes are
  * taken out, names are still resolved, the sites callback tells of each change. */
@@ -88,6 +93,8 @@ void trigger_set_snapshot_begin(struct trigger_set *s);
 void trigger_set_snapshot_done(struct trigger_set *s);
 
 size_t trigger_set_count(const struct trigger_set *s);
+/* Processes that are watched now; 0: the target has ended. */
+size_t trigger_set_processes(const struct trigger_set *s);
 const struct trigger *trigger_set_get(const struct trigger_set *s, uint32_t i);
 enum trigger_status trigger_set_status(const struct trigger_set *s, uint32_t i);
 /* "libc.so.6!malloc at 0x7f12… (uprobe)", "12 functions", "pending: …"; owned by the set. */
@@ -97,8 +104,6 @@ const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uin
 const struct call_histogram *trigger_set_durations(const struct trigger_set *s, uint32_t i);
 /* The ring is full now: triggers that wait for that may fire. */
 void trigger_set_ring_full(struct trigger_set *s);
-/* From now on, for every trigger. */
-void trigger_set_hold_off(struct trigger_set *s, uint64_t hold_off_ns);
 /* How far back the recording can look, as known now (0: not known): a call slower than asked that has
  * been open for three quarters of it fires while it is still running. */
 void trigger_set_lookback(struct trigger_set *s, uint64_t lookback_ns);

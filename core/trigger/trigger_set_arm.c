@@ -115,17 +115,34 @@ static int resolve_one(struct trigger_set *s, struct process *p, struct trigger_
     struct err why = {0};
     int rc = p->modules ? trigger_resolve(p->modules, &e->trigger, (uint32_t)i, &places, &why)
                         : resolve_in_program(s, program, i, &places, &why);
-    if (rc < 0 && !(s->options.may_pend && may_come(rc)))
+    if (rc < 0 && !((s->options.may_pend || s->options.shared) && may_come(rc)))
         return err_set(err, rc, "%s", why.text);
     const struct probe_site *refused = rc < 0 || p->modules || s->options.handed_over ? NULL : find_refused(&places);
     if (refused)
         return wait_for_address(s, p, i, &places, refused, err);
     struct armed *a = &p->armed.data[i];
     a->missing = rc < 0;
-    if (rc < 0)
+    if (rc < 0 && e->status != TRIGGER_ARMED)
         set_where(e, TRIGGER_PENDING, xasprintf("pending: %s", why.text));
-    else
+    else if (rc == 0)
         a->places = places;
+    return 0;
+}
+
+int trigger_set_check(struct trigger_set *s, struct err *err)
+{
+    for (size_t i = 0; s->options.shared && i < s->entries.len; i++) {
+        const struct entry *e = &s->entries.data[i];
+        const char *colon = strstr(e->where, ": ");
+        if (e->status != TRIGGER_ARMED)
+            return err_set(err, MTUI_E_NOENT, "trigger %s: none of the %zu processes has it: %s", e->trigger.text,
+                           s->processes.len, colon ? colon + 2 : e->where);
+    }
+    for (size_t i = 0; s->options.shared && i < s->entries.len; i++)
+        for (size_t k = 0; k < s->processes.len; k++)
+            if (pends(s->processes.data[k], i))
+                trigger_set_say(s, xasprintf("trigger %s: process %d has no such place; it is armed in the others",
+                                             s->entries.data[i].trigger.text, (int)s->processes.data[k]->pid));
     return 0;
 }
 

@@ -162,7 +162,8 @@ static void stop_without_triggers(struct batch *b, const struct session_status *
     for (uint32_t i = 0; i < n; i++)
         if (trigger_set_status(t, i) != TRIGGER_DISARMED)
             return;
-    if (n == 0 || b->asked || b->done)
+    /* A program that has ended ends its recording by itself, and says how. */
+    if (n == 0 || b->asked || b->done || trigger_set_processes(t) == 0)
         return;
     fputs("mtui: no trigger is left that could fire: the recording ends\n", stderr);
     b->asked = true;

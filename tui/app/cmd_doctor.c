@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/machine/perf_event.h"
 
 static void print_lines(const struct capabilities *caps)
 {
@@ -28,6 +29,12 @@ static void print_recorders(const struct cmd_machine *m)
     char why[256];
     if (!m->has_perf) {
         printf("\nNothing can be recorded here with perf: %s.\n", m->caps.line[CAP_PERF].reason);
+        return;
+    }
+    if (perf_event_is_filtered()) {
+        bool step = m->caps.line[CAP_STEP].present;
+        printf("\n%s: a seccomp filter refuses perf events (containers: allow perf_event_open).\n",
+               step ? "Recording here is done with \"-r step\", without triggers" : "Nothing can be recorded here");
         return;
     }
     enum plan_recorder r = session_setup_recorder(&setup, &m->caps, why, sizeof why);

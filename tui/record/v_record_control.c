@@ -35,6 +35,7 @@ void v_record_effective_setup(const struct record *r, struct session_setup *out)
     }
     for (size_t i = 0; i < r->m->triggers.len; i++)
         session_setup_add_trigger(out, r->m->triggers.data[i]);
+    session_setup_pace(out);
 }
 
 void v_record_name_output(const struct record *r, struct session_setup *setup)

@@ -34,7 +34,8 @@ static void draw_mode(struct surface *s, struct rect at, int row, enum plan_mode
 }
 
 /* running: then what says nothing gives way to the counts. */
-static void conditions(char *out, size_t size, const struct trigger_conditions *when, bool running)
+static void conditions(char *out, size_t size, const struct trigger_conditions *when, bool running,
+                       bool several)
 {
     char a[FMT_MAX];
     size_t n = 0;
@@ -45,13 +46,13 @@ static void conditions(char *out, size_t size, const struct trigger_conditions *
     if (when->slower_than_ns && n < size)
         n += (size_t)snprintf(out + n, size - n, " slower than %s",
                               fmt_duration(a, when->slower_than_ns));
-    if (when->hold_off_ns && n < size)
-        n += (size_t)snprintf(out + n, size - n, ", hold-off %s",
-                              fmt_duration(a, when->hold_off_ns));
     if (when->not_before_ns && n < size)
-        snprintf(out + n, size - n, ", not before %s", fmt_duration(a, when->not_before_ns));
+        n += (size_t)snprintf(out + n, size - n, ", not before %s", fmt_duration(a, when->not_before_ns));
     else if (when->not_before_full && n < size)
-        snprintf(out + n, size - n, ", not before the ring is full");
+        n += (size_t)snprintf(out + n, size - n, ", not before the ring is full");
+    if (when->hold_off_ns && n < size)
+        snprintf(out + n, size - n, ", hold-off %s%s",
+                 fmt_duration(a, when->hold_off_ns), several ? " each" : "");
 }
 
 /* " 12": hits of one of several triggers. */
@@ -93,7 +94,7 @@ static void draw_trigger(struct record *r, struct surface *s, struct rect at, in
     if (!setup->n_triggers)
         snprintf(text, sizeof text, "none: snapshots by key (S)");
     else
-        conditions(when, sizeof when, &setup->when, running);
+        conditions(when, sizeof when, &setup->when, running, setup->n_triggers > 1);
     if (running && setup->n_triggers == 1) /* several have counts of their own */
         snprintf(hits, sizeof hits, "   [hits %s]", fmt_count(n, r->status.hits));
     if (running && r->status.disarmed)

@@ -186,7 +186,8 @@ static int load_roles(struct theme_roles *roles, const char *name, struct err *e
     for (size_t i = 0; theme_folder(i, folder, sizeof folder); i++) {
         snprintf(path, sizeof path, "%s/%.64s.theme", folder, name);
         int rc = conf_read_file(path, parse_line, roles, err);
-        if (rc != MTUI_E_NOENT)
+        /* A folder that is closed to us (another's home) has no theme for us. */
+        if (rc != MTUI_E_NOENT && rc != MTUI_E_PERM)
             return rc;
     }
     if (strcmp(name, "default") == 0)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
@@ -274,7 +275,7 @@ int settings_read_config(struct settings *s, struct keymap *km, const char *path
     struct config_target t = {s, km};
     int rc = conf_read_all(path, config_line, keep_mistake, &t, err);
     if (rc < 0)
-        return rc == MTUI_E_NOENT ? 0 : rc;
+        return rc == MTUI_E_NOENT || (rc == MTUI_E_PERM && access(path, F_OK) < 0) ? 0 : rc;
     return s->mistakes.len < INT_MAX ? (int)s->mistakes.len : INT_MAX;
 }
 
