@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/machine/proc_stat.h"
 
 static size_t open_fds(void)
 {
@@ -135,6 +136,18 @@ void bench_wait_end(struct bench *b)
     assert_int_equal(b->ends, 1);
 }
 
+static bool is_stopped(void *arg)
+{
+    char state[32];
+    return proc_status_value("/proc", *(pid_t *)arg, "State", state, sizeof state) && state[0] == 'T';
+}
+
+void bench_hang(pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    assert_true(run_until(is_stopped, &pid, SOON));
+}
+
 /* The end of every test: nothing of ours is left, and the target, when it was not killed, runs on.
  */
 void bench_tear_down(struct bench *b, bool target_lives)
@@ -150,6 +163,7 @@ void bench_tear_down(struct bench *b, bool target_lives)
     fflush(stdout);
     if (target_lives) {
         assert_int_equal(waitpid(b->target.pid, NULL, WNOHANG), 0);
+        assert_int_equal(is_stopped(&b->target.pid), b->target_hangs);
         run_kill(&b->target);
     } else {
         close(b->target.in);

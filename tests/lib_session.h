@@ -19,6 +19,7 @@ struct bench {
     struct session_setup setup;
     struct session *session;
     struct run_child target;
+    bool target_hangs; /* stopped by the test */
     int snapshots, ends; /* callbacks so far, of this start */
     size_t fds;
 };
@@ -37,6 +38,8 @@ bool bench_has_ended(void *arg);
 bool bench_has_snapshot(void *arg); /* or ended */
 bool bench_is_busy(void *arg);      /* a snapshot is outstanding */
 bool bench_is_idle(void *arg);
+/* SIGSTOP, and until it has stopped. */
+void bench_hang(pid_t pid);
 /* Until the end, which is reported exactly once. SHOW=1 in the environment prints the log. */
 void bench_wait_end(struct bench *b);
 /* What targets do: each leaves the process with the target's pid alive, but the end of the target. `other`: the
@@ -52,7 +55,7 @@ bool bench_log_has(struct bench *b, const char *text);
 
 struct snapshot_hit *bench_read_hits(struct bench *b, size_t *n);
 /* Frees, and checks that nothing of ours is left: perf, descriptors; the target, when it was not killed,
- * runs on until now. */
+ * runs on until now, or is as stopped as it was. */
 void bench_tear_down(struct bench *b, bool target_lives);
 
 #endif

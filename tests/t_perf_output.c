@@ -188,6 +188,11 @@ static void readiness(void **state)
     put_file(dir, "status", t[3].status);
     perf_ready_check(root, 42, &r);
     assert_false(perf_ready_is_idle(&r));
+    put_file(dir, "status", "Name:\tperf\nState:\tT (stopped)\nSigIgn:\t0\nSigCgt:\t" PERF "\n");
+    put_file(dir, "syscall", POLL); /* where it was stopped */
+    perf_ready_check(root, 42, &r);
+    assert_true(r.stopped && !perf_ready_is_idle(&r));
+    unlink(path);
     put_file(dir, "status", "Name:\tperf\nState:\tR (running)\nSigIgn:\t0\nSigCgt:\t" PERF "\n");
     perf_ready_check(root, 42, &r);
     assert_true(r.handlers);

@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/machine/proc_stat.h"
 #include "decode/open/open.h"
 #include "tests/lib_session.h"
 
@@ -119,10 +121,28 @@ static void field_A4_a_snapshot_that_never_comes_is_given_up(void **state)
 
 /* ---- Every state × every fault ---- */
 
-enum fault { PERF_KILLED, TARGET_KILLED, STOPPED, STOPPED_THRICE, FREED, FAULTS };
+enum fault {
+    PERF_KILLED,
+    PERF_LEAVES,
+    PERF_FAILS,
+    PERF_FAILS_WITH_A_WORD, /* the last by which perf ends */
+    TARGET_KILLED,
+    TARGET_HANGS, /* and then it is stopped, as the next */
+    PERF_HANGS,
+    STOPPED,
+    STOPPED_THRICE,
+    PERF_HANGS_FREED,
+    FREED,
+    FAULTS
+};
 
-static const char *const fault_names[] = {"perf killed", "target killed", "stopped",
-                                          "stopped thrice", "freed"};
+static const char *const fault_names[] = {
+    "perf killed",   "perf ends with status 0", "perf ends with status 3", "perf ends with status 3 and a word",
+    "target killed", "target hangs",            "perf hangs",              "stopped",
+    "stopped thrice", "perf hangs, freed",      "freed"};
+
+/* From the fault to the end; one that hangs in a dump can be killed after RECORDER_PRESS_NS. */
+#define BOUND_S 10.0
 
 struct state_case {
     const char *name, *modes;
@@ -151,20 +171,41 @@ static const struct state_case states[] = {
     {"stopping", "no-ack-stop", NULL, true},
 };
 
+static bool perf_catches(void *arg)
+{
+    struct bench *b = arg;
+    char mask[32];
+    bench_turn(b);
+    return proc_status_value("/proc", bench_status(b).rec.pid, "SigCgt", mask, sizeof mask) &&
+           strtoull(mask, NULL, 16) >> (SIGTERM - 1) & 1;
+}
+
 static void apply(struct bench *b, enum fault fault)
 {
+    static const int signals[] = {SIGKILL, SIGHUP, SIGUSR1, SIGALRM};
     pid_t perf = bench_status(b).rec.pid;
-    if (fault == PERF_KILLED) {
-        kill(perf, SIGKILL);
+    if (fault <= PERF_FAILS_WITH_A_WORD) {
+        assert_true(run_until(perf_catches, b, SOON));
+        kill(perf, signals[fault]);
+    } else if (fault == PERF_HANGS || fault == PERF_HANGS_FREED) {
+        assert_true(run_until(perf_catches, b, SOON));
+        bench_hang(perf);
+    } else if (fault == TARGET_HANGS) {
+        bench_hang(b->target.pid);
+        b->target_hangs = true;
+        if (bench_is_idle(b) && session_snapshot(b->session, NULL) == 0) { /* armed: what it did before */
+            assert_true(run_until(bench_has_snapshot, b, SOON));
+            assert_int_equal(b->snapshots, 1);
+        }
     } else if (fault == TARGET_KILLED) {
         kill(b->target.pid, SIGKILL);
         waitpid(b->target.pid, NULL, 0);
-    } else if (fault == STOPPED || fault == STOPPED_THRICE) {
-        for (int i = 0; i < (fault == STOPPED ? 1 : 3); i++) {
+    }
+    if (fault >= TARGET_HANGS && fault <= STOPPED_THRICE)
+        for (int i = 0; i < (fault == STOPPED_THRICE ? 3 : 1); i++) {
             session_stop(b->session, NULL);
             bench_turn(b);
         }
-    }
 }
 
 static void reach(struct bench *b, const struct state_case *state)
@@ -202,14 +243,57 @@ static void wait_ended(struct bench *b, const struct state_case *state)
         assert_int_equal(access(session_snapshot_at(b->session, i)->data, R_OK), 0);
 }
 
+/* What is said of it, and what is kept. */
+static void check_outcome(struct bench *b, const struct state_case *state, enum session_state before, enum fault fault)
+{
+    struct session_status st = bench_status(b);
+    bool failed = fault <= PERF_FAILS_WITH_A_WORD && fault != PERF_LEAVES;
+    const char *said[FAULTS] = {[PERF_KILLED] = "signal 9", [PERF_LEAVES] = "perf has ended by itself",
+                                [PERF_FAILS] = "status 3", [PERF_FAILS_WITH_A_WORD] = "fake perf is tired"};
+    if (before == SESSION_STOPPING)
+        said[PERF_LEAVES] = "stopped, as asked for";
+    if (before == SESSION_PREPARING && fault == PERF_LEAVES) {
+        failed = true;
+        said[PERF_LEAVES] = "before it recorded anything";
+    }
+    if (fault >= TARGET_HANGS)
+        said[fault] = "stopped, as asked for";
+    if (fault >= TARGET_KILLED && never_dumps(state)) /* it had to be killed */
+        return;
+    if (fault == TARGET_KILLED && before == SESSION_PREPARING) /* before perf has found it, or after that */
+        return;
+    assert_int_equal(st.state, failed ? SESSION_FAILED : SESSION_ENDED);
+    if (said[fault] && !strstr(st.sentence, said[fault]))
+        fail_msg("\"%s\", not \"%s\"", st.sentence, said[fault]);
+    if (fault == PERF_HANGS)
+        assert_true(bench_log_has(b, "perf did not answer"));
+    if (before != SESSION_PREPARING)
+        assert_true(session_snapshot_count(b->session) > 0);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 static void try(const struct state_case *state, enum fault fault)
 {
     struct bench b;
     reach(&b, state);
+    enum session_state before = bench_status(&b).state;
+    double from = seconds();
     apply(&b, fault);
-    if (fault != FREED)
+    if (fault <= TARGET_KILLED && !(fault == TARGET_KILLED && never_dumps(state)))
+        assert_true(run_until(bench_has_ended, &b, SOON)); /* by itself */
+    if (fault < PERF_HANGS_FREED) {
         wait_ended(&b, state);
+        check_outcome(&b, state, before, fault);
+    }
     bench_tear_down(&b, fault != TARGET_KILLED);
+    if (!getenv("ASAN_OPTIONS"))
+        assert_true(seconds() - from < BOUND_S);
 }
 
 /* ---- Every state × what the target may become ---- */
@@ -330,6 +414,20 @@ static void field_A6_F16_H8_changes_of_the_target_with_the_real_perf(void **stat
         }
 }
 
+/* What hangs is not ours to choose: perf is continued, the target stays as it is. */
+static void field_A8_hangs_with_the_real_perf(void **state)
+{
+    static const enum fault faults[] = {PERF_HANGS, TARGET_HANGS};
+    (void)state;
+    if (!run_perf_records())
+        skip();
+    for (size_t i = 0; i < sizeof real_states / sizeof *real_states; i++)
+        for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
+            print_message("    %s: %s\n", real_states[i].name, fault_names[faults[f]]);
+            try(&real_states[i], faults[f]);
+        }
+}
+
 static void field_A6_F16_H8_every_state_and_change_of_the_target(void **state)
 {
     (void)state;
@@ -361,6 +459,7 @@ int main(void)
         cmocka_unit_test(field_A6_A8_every_state_and_fault),
         cmocka_unit_test(field_A6_F16_H8_every_state_and_change_of_the_target),
         cmocka_unit_test(field_A6_F16_H8_changes_of_the_target_with_the_real_perf),
+        cmocka_unit_test(field_A8_hangs_with_the_real_perf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -309,6 +309,7 @@ void child_free(struct child *c)
     if (!reap(c)) {
         close_output(c); /* or it may never get out of a write */
         child_signal(c, SIGTERM, NULL);
+        child_signal(c, SIGCONT, NULL); /* or a stopped one never takes it */
         if (!wait_dead(c, c->spare ? 1000 : 100) && !c->spare) {
             child_signal(c, SIGKILL, NULL);
             wait_dead(c, 100);

@@ -47,8 +47,8 @@ struct child_events {
 int child_spawn(struct loop *loop, const struct child_spec *spec, const struct child_events *events,
                 struct child **out, struct err *err);
 
-/* Kills what still runs (SIGTERM, a second later SIGKILL) and reaps it: blocks for that time. One that is to be spared
- * gets ten seconds, and is left alone then. */
+/* Kills what still runs (SIGTERM, and SIGCONT for one that someone has stopped; a second later SIGKILL) and reaps it:
+ * blocks for that time. One that is to be spared gets ten seconds, and is left alone then. */
 void child_free(struct child *c);
 
 pid_t child_pid(const struct child *c);

@@ -61,6 +61,7 @@ void perf_ready_check(const char *proc_root, pid_t pid, struct perf_ready *ready
     uint64_t pending = mask_of(status, "\nShdPnd:") | mask_of(status, "\nSigPnd:");
     ready->pending = has(pending, SIGUSR2) || has(pending, SIGINT) || has(pending, SIGTERM);
     ready->handlers = has(caught, SIGTERM) && has(caught | ignored, SIGUSR2);
+    ready->stopped = strstr(status, "\nState:\tT") != NULL;
     /* After the masks: a signal seen delivered has then been handled when it waits again. */
     if (read_text(proc_root, pid, "syscall", call, sizeof call))
         ready->waiting = waits_in_poll(call);
@@ -70,5 +71,5 @@ void perf_ready_check(const char *proc_root, pid_t pid, struct perf_ready *ready
 
 bool perf_ready_is_idle(const struct perf_ready *ready)
 {
-    return ready->handlers && ready->waiting && !ready->pending;
+    return ready->handlers && ready->waiting && !ready->pending && !ready->stopped;
 }

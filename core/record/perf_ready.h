@@ -16,6 +16,7 @@ struct perf_ready {
     bool handlers; /* SIGTERM is caught, and SIGUSR2 caught or ignored */
     bool waiting;  /* in poll without limit: the main loop, nothing to do */
     bool pending;  /* one of SIGUSR2, SIGINT, SIGTERM is not delivered yet */
+    bool stopped;  /* by SIGSTOP or the like: it does nothing until SIGCONT, whatever it waited for */
     bool coarse;   /* waiting means only that it sleeps: /proc tells no more of a perf that has file
                       capabilities, to a user without; ask for further signs of life */
 };

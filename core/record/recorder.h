@@ -97,7 +97,8 @@ int recorder_disable(struct recorder *r, struct err *err);
 int recorder_ping(struct recorder *r, struct err *err);
 /* First call: finish and keep everything; an outstanding snapshot is finished first. The next: does not wait for
  * that snapshot any longer, if it was. The next: SIGTERM, by which nothing is lost. One that comes RECORDER_PRESS_NS
- * after that, and not before: SIGKILL (`step`: SIGTERM again, since its program would die with it). */
+ * after that, and not before: SIGKILL (`step`: SIGTERM again, since its program would die with it). A child that was
+ * stopped by someone (SIGSTOP) does not answer: from the first call on it is continued, so that it can finish. */
 #define RECORDER_PRESS_NS 2000000000u
 int recorder_stop(struct recorder *r, struct err *err);
 /* Gives up waiting for the outstanding snapshot; the recording goes on. When it comes after all it

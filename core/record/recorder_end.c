@@ -9,23 +9,53 @@
 
 #include "core/base/alloc.h"
 #include "core/record/perf_message.h"
+#include "core/record/perf_ready.h"
 #include "core/record/recorder_impl.h"
 
 #define FINISH_CHECK_NS 100000000u
+#define FINISH_DUE_NS   1000000000u
 
-/* A finishing signal can be noted by perf's handler just before it goes to sleep: when it is seen
- * idle with nothing pending, the signal is sent again. Also covers a `stop` that cannot be written
- * because another command is not answered. */
+static void watch_finish(struct recorder *r);
+
+/* Whoever is stopped takes no signal and answers nothing: it could never finish. */
+static void continue_stopped(struct recorder *r)
+{
+    struct perf_ready ready;
+    perf_ready_check("/proc", child_pid(r->child), &ready);
+    if (!ready.stopped || child_signal(r->child, SIGCONT, NULL) < 0)
+        return;
+    if (!r->was_continued)
+        recorder_log(r, "%s did not answer, someone has stopped it (SIGSTOP): continued, so that it can finish",
+                     r->who);
+    r->was_continued = true;
+}
+
+/* From the request to the end. A finishing signal can be noted by perf's handler just before it goes to sleep: when it
+ * is seen idle with nothing pending, the signal is sent again. Also covers a `stop` that cannot be written because
+ * another command is not answered. */
 static void check_finish(void *arg)
 {
     struct recorder *r = arg;
     r->finish_timer = 0;
     if (r->child_ended)
         return;
-    if (recorder_perf_is_idle(r) && r->active.finish.signal)
-        recorder_signal(r, r->active.finish.signal, NULL);
-    r->finish_timer =
-        loop_add_timer(r->loop, loop_now_ns(r->loop) + FINISH_CHECK_NS, check_finish, r);
+    continue_stopped(r);
+    if (r->finish_signal && recorder_perf_is_idle(r))
+        recorder_signal(r, r->finish_signal, NULL);
+    if (r->finish_due_ns && !r->finish_sent && loop_now_ns(r->loop) >= r->finish_due_ns)
+        recorder_finish_overdue(r);
+    watch_finish(r);
+}
+
+static void watch_finish(struct recorder *r)
+{
+    r->finish_timer = loop_add_timer(r->loop, loop_now_ns(r->loop) + FINISH_CHECK_NS, check_finish, r);
+}
+
+static void ask_by_signal(struct recorder *r, int sig)
+{
+    r->finish_signal = sig;
+    recorder_signal(r, sig, NULL);
 }
 
 void recorder_finish_overdue(struct recorder *r)
@@ -34,17 +64,7 @@ void recorder_finish_overdue(struct recorder *r)
         return;
     recorder_log(r, "`stop` is not answered: asking by signal");
     control_fall_back(&r->row, "`stop` is not answered", &r->active);
-    recorder_signal(r, r->active.finish.signal, NULL);
-    r->finish_timer =
-        loop_add_timer(r->loop, loop_now_ns(r->loop) + FINISH_CHECK_NS, check_finish, r);
-}
-
-static void stop_not_written(void *arg)
-{
-    struct recorder *r = arg;
-    r->finish_timer = 0;
-    if (!r->finish_sent)
-        recorder_finish_overdue(r);
+    ask_by_signal(r, r->active.finish.signal);
 }
 
 void recorder_finish(struct recorder *r)
@@ -55,18 +75,13 @@ void recorder_finish(struct recorder *r)
     recorder_set_state(r, RECORDER_STOPPING);
     if (!ready) {
         /* Nothing is recorded yet, and no handler may be there: SIGTERM ends it in any case. */
-        recorder_signal(r, SIGTERM, NULL);
-        return;
-    }
-    uint64_t check_at = loop_now_ns(r->loop);
-    if (r->active.finish.signal) {
-        recorder_signal(r, r->active.finish.signal, NULL);
-        r->finish_timer = loop_add_timer(r->loop, check_at + FINISH_CHECK_NS, check_finish, r);
+        ask_by_signal(r, SIGTERM);
+    } else if (r->active.finish.signal) {
+        ask_by_signal(r, r->active.finish.signal);
     } else {
+        r->finish_due_ns = loop_now_ns(r->loop) + FINISH_DUE_NS;
         r->queue.len = 0;
         recorder_queue(r, CONTROL_STOP, true);
-        if (!r->finish_sent)
-            r->finish_timer = loop_add_timer(r->loop, check_at + 1000000000u, stop_not_written, r);
     }
 }
 
@@ -98,6 +113,7 @@ int recorder_stop(struct recorder *r, struct err *err)
         return press(r, err);
     }
     r->stop_requested = true;
+    watch_finish(r);
     if (r->snap.stage != SNAP_NONE && !r->snap.given_up) {
         recorder_log(r, "stopping as soon as the snapshot is written");
         return 0;
@@ -109,24 +125,6 @@ int recorder_stop(struct recorder *r, struct err *err)
 }
 
 /* ---- the end ---- */
-
-/* 143 and 130, or the signals themselves: perf ends so when it was told to by SIGTERM or SIGINT,
- * and after `stop` too when it has ended its workload. */
-static bool is_success(const struct recorder *r)
-{
-    const struct child_end *e = &r->end;
-    if (perf_message_is_loss(r->complaint))
-        return false;
-    if (!e->known)
-        return r->complaint < 0;
-    if (!e->signaled && e->code == 0)
-        return true;
-    if (!r->stop_requested)
-        return false;
-    if (e->signaled)
-        return e->code == SIGTERM || e->code == SIGINT;
-    return e->code == 128 + SIGTERM || e->code == 128 + SIGINT;
-}
 
 /* A zombie counts: whoever started it has not asked yet. */
 static bool target_is_gone(pid_t pid)
@@ -141,6 +139,26 @@ static bool target_is_gone(pid_t pid)
         gone |= !strncmp(line, "State:\tZ", 8) || !strncmp(line, "State:\tX", 8);
     fclose(f);
     return gone;
+}
+
+/* 143 and 130, or the signals themselves: perf ends so when it was told to by SIGTERM or SIGINT,
+ * and after `stop` too when it has ended its workload. */
+static bool is_success(const struct recorder *r)
+{
+    const struct child_end *e = &r->end;
+    if (perf_message_is_loss(r->complaint))
+        return false;
+    if (!r->was_ready && !r->stop_requested && !target_is_gone(r->target))
+        return false; /* whatever it says itself */
+    if (!e->known)
+        return r->complaint < 0;
+    if (!e->signaled && e->code == 0)
+        return true;
+    if (!r->stop_requested)
+        return false;
+    if (e->signaled)
+        return e->code == SIGTERM || e->code == SIGINT;
+    return e->code == 128 + SIGTERM || e->code == 128 + SIGINT;
 }
 
 /* The last line of perf's that is more than news of its work, or NULL. */
@@ -160,6 +178,8 @@ static void compose_sentence(struct recorder *r, bool ok)
     char end[128];
     perf_message_end(r->who, &r->end, end, sizeof end);
     bool gone = target_is_gone(r->target);
+    if (!ok && !r->was_ready && r->end.known && !r->end.signaled && r->end.code == 0)
+        snprintf(end, sizeof end, "%s has ended before it recorded anything", r->who);
     if (ok && r->stop_requested)
         snprintf(r->sentence, sizeof r->sentence, "the recording was stopped");
     else if (ok && gone)

@@ -83,7 +83,9 @@ struct recorder {
     char *loose_dump;   /* a Dump that nobody asked for: the end file, if the end follows */
     uint64_t last_write_ns;
 
-    bool stop_requested, finish_sent;
+    bool stop_requested, finish_sent, was_continued;
+    int finish_signal;      /* it was asked by this to finish; 0: by a command, or not yet */
+    uint64_t finish_due_ns; /* loop clock: by then `stop` should have been written; 0: not yet asked */
     uint64_t pressed_ns; /* loop clock: asked again to stop, and a signal sent; 0: not yet */
     bool child_ended, finalized;
     struct child_end end;
