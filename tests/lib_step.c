@@ -88,7 +88,7 @@ static void stop_recorder(struct recorder *rec)
     close(rec->ack);
 }
 
-static void read_truth(struct step_rec *r)
+void step_rec_read_truth(struct step_rec *r)
 {
     VEC(struct step_branch) all = {0};
     char line[256];
@@ -161,7 +161,7 @@ void step_rec_program(struct step_rec *r, const struct step_program *p, unsigned
     for (unsigned n = 0; n < windows && fgets(line, sizeof line, rec.says);)
         n += strstr(line, "ended: ") != NULL;
     stop_recorder(&rec);
-    read_truth(r);
+    step_rec_read_truth(r);
     keep_windows(r, windows);
     step_maps_read(r);
     close(running.in);

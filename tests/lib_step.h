@@ -65,6 +65,8 @@ void step_rec_program(struct step_rec *r, const struct step_program *p, unsigned
 void step_rec_make(struct step_rec *r, const char *source, bool cxx, const char *flags,
                    const char *function, unsigned windows);
 void step_rec_free(struct step_rec *r);
+/* Fills r->branches from the file r->truth. */
+void step_rec_read_truth(struct step_rec *r);
 
 /* The code at ip at a time; NULL: none. */
 const struct step_code_map *step_rec_map(const struct step_rec *r, uint64_t ip, uint64_t clock);

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -370,6 +371,57 @@ static void test_cut_and_damaged_logs(void **state)
     close_text(log, dir);
 }
 
+/* Pages as stepping saw them: each holds until the next of its page, whatever order they come in, and up to the
+ * end of the page. Damaged ones are left out. */
+static void test_stepped_code(void **state)
+{
+    (void)state;
+    char *dir, got[16];
+    struct maps_log *log = open_text("mtui-maps 1\n"
+                                     "C\t300\t12\t5000\t8192\n"
+                                     "C\t0\t12\t5000\t0\n"
+                                     "C\t100\t12\t5000\t4096\n"
+                                     "C\t100\t12\t7000\t-\n"
+                                     "C\t100\t12\t5001\t0\n"
+                                     "C\t100\t12\t9000\t-1\n"
+                                     "C\t100\t12\t9000\n"
+                                     "C\t0\t12\ta000\t9223372036854775807\n",
+                                     &dir);
+    assert_int_equal(maps_log_code_stepped(log, 12, 0, 0x5000, got, 16), 0); /* no file */
+    maps_log_close(log);
+    char *path = xasprintf("%s/maps/code-step", dir);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    for (int page = 0; page < 3; page++)
+        for (int i = 0; i < 4096; i++)
+            fputc('a' + page, f);
+    fclose(f);
+    free(path);
+    assert_int_equal(maps_log_open(&log, dir, NULL), 0);
+    assert_non_null(maps_log_partial(log));
+    const struct {
+        uint64_t time;
+        char byte;
+    } at[] = {{0, 'a'}, {99, 'a'}, {100, 'b'}, {299, 'b'}, {300, 'c'}, {UINT64_MAX, 'c'}};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        assert_int_equal(maps_log_code_stepped(log, 12, at[i].time, 0x5ffe, got, 16), 2);
+        assert_int_equal(got[0], at[i].byte);
+        assert_int_equal(got[1], at[i].byte);
+    }
+    assert_int_equal(maps_log_code_stepped(log, 12, 99, 0x7000, got, 16), -1);
+    assert_int_equal(maps_log_code_stepped(log, 12, 100, 0x7000, got, 16), 0);
+    assert_int_equal(maps_log_code_stepped(log, 12, 100, 0x4fff, got, 16), -1);
+    assert_int_equal(maps_log_code_stepped(log, 12, 100, 0x6000, got, 16), -1);
+    assert_int_equal(maps_log_code_stepped(log, 12, 100, 0x9000, got, 16), -1);
+    assert_int_equal(maps_log_code_stepped(log, 13, 100, 0x5000, got, 16), -1);
+    assert_int_equal(maps_log_code_stepped(log, 12, 100, 0xa000, got, 16), 0); /* behind the file's end */
+    assert_true(maps_log_has_stepped(log, 12, 0, 0x4000, 0x6000));
+    assert_false(maps_log_has_stepped(log, 12, 99, 0x6000, 0xa000));
+    assert_true(maps_log_has_stepped(log, 12, 100, 0x7fff, 0x8000));
+    assert_false(maps_log_has_stepped(log, 12, 100, 0x3000, 0x5000));
+    close_text(log, dir);
+}
+
 static void test_no_log(void **state)
 {
     (void)state;
@@ -390,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_deleted_program_is_copied),
         cmocka_unit_test(test_replaced_program_is_copied),
         cmocka_unit_test(test_cut_and_damaged_logs),
+        cmocka_unit_test(test_stepped_code),
         cmocka_unit_test(test_no_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

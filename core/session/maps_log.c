@@ -12,6 +12,7 @@
 #include "core/base/alloc.h"
 #include "core/base/utf8.h"
 #include "core/base/vec.h"
+#include "core/session/code_versions.h"
 
 #define MAX_FIELDS 10
 
@@ -27,6 +28,8 @@ struct maps_log {
     VEC(struct maps_mapping) mappings;
     VEC(struct maps_file) files;
     VEC(struct maps_code) codes;
+    struct code_versions stepped;
+    int stepped_fd; /* of code-step; −1: there is none */
     VEC(struct maps_thread) threads;
     VEC(struct perf_map) perf_maps;
     VEC(char *) paths; /* made up from dir and a name; owned here */
@@ -190,6 +193,15 @@ static bool read_code(struct reader *r, char **f)
     return c.path && vec_try_push(&r->log->codes, c);
 }
 
+static bool read_stepped(struct reader *r, char **f)
+{
+    struct code_version v = {.offset = CODE_VERSION_LOST};
+    return number(f[1], 10, UINT64_MAX, &v.time_ns) && pid_number(f[2], &v.pid) &&
+           number(f[3], 16, UINT64_MAX, &v.start) &&
+           (!strcmp(f[4], "-") || number(f[4], 10, INT64_MAX, &v.offset)) &&
+           code_versions_add(&r->log->stepped, v);
+}
+
 static bool read_perf_map(struct reader *r, char **f)
 {
     struct perf_map m;
@@ -214,6 +226,7 @@ static const struct {
 } records[] = {
     {'P', 4, read_begin},  {'M', 9, read_mapping}, {'E', 2, read_end},      {'F', 10, read_file},
     {'T', 5, read_thread}, {'X', 7, read_code},    {'J', 4, read_perf_map}, {'N', 2, read_note},
+    {'C', 5, read_stepped},
 };
 
 static bool read_line(struct reader *r, char *line)
@@ -289,6 +302,7 @@ static void settle(struct reader *r)
         qsort(log->captures.data, log->captures.len, sizeof *log->captures.data, capture_order);
     if (log->codes.len)
         qsort(log->codes.data, log->codes.len, sizeof *log->codes.data, code_order);
+    code_versions_sort(&log->stepped);
     if (log->threads.len)
         qsort(log->threads.data, log->threads.len, sizeof *log->threads.data, thread_order);
     if (r->bad)
@@ -331,6 +345,7 @@ int maps_log_open(struct maps_log **out, const char *dir, struct err *err)
     static const char magic[] = "mtui-maps 1\n";
     struct maps_log *log = xcalloc(1, sizeof *log);
     log->dir = xasprintf("%s/maps", dir);
+    log->stepped_fd = -1;
     char *path = xasprintf("%s/log", log->dir);
     size_t len = 0;
     int rc = slurp(path, &log->text, &len, err);
@@ -344,6 +359,9 @@ int maps_log_open(struct maps_log **out, const char *dir, struct err *err)
     struct reader r = {.log = log, .line = 1};
     read_lines(&r, log->text + sizeof magic - 1, len - (sizeof magic - 1));
     settle(&r);
+    const char *stepped = log->stepped.len ? inner_path(log, "code-step") : NULL;
+    if (stepped)
+        log->stepped_fd = open(stepped, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     vec_free(&r.from);
     vec_free(&r.file_of);
     *out = log;
@@ -361,6 +379,9 @@ void maps_log_close(struct maps_log *log)
     vec_free(&log->mappings);
     vec_free(&log->files);
     vec_free(&log->codes);
+    code_versions_free(&log->stepped);
+    if (log->stepped_fd >= 0)
+        close(log->stepped_fd);
     vec_free(&log->threads);
     vec_free(&log->perf_maps);
     free(log->partial);
@@ -443,6 +464,25 @@ size_t maps_log_code_read(const struct maps_log *log, pid_t pid, uint64_t time_n
     ssize_t n = pread(fd, buf, left < len ? (size_t)left : len, (off_t)(address - found->start));
     close(fd);
     return n > 0 ? (size_t)n : 0;
+}
+
+ssize_t maps_log_code_stepped(const struct maps_log *log, pid_t pid, uint64_t time_ns, uint64_t address,
+                              void *buf, size_t len)
+{
+    const struct code_version *v = code_versions_find(&log->stepped, pid, time_ns, address);
+    if (!v)
+        return -1;
+    uint64_t at = address - v->start, left = CODE_VERSION_PAGE - at;
+    if (v->offset == CODE_VERSION_LOST || log->stepped_fd < 0)
+        return 0;
+    ssize_t n = pread(log->stepped_fd, buf, left < len ? (size_t)left : len, (off_t)(v->offset + at));
+    return n > 0 ? n : 0;
+}
+
+bool maps_log_has_stepped(const struct maps_log *log, pid_t pid, uint64_t time_ns, uint64_t start,
+                          uint64_t end)
+{
+    return code_versions_within(&log->stepped, pid, time_ns, start, end);
 }
 
 size_t maps_log_thread_count(const struct maps_log *log)

@@ -18,11 +18,16 @@
  *               T time pid tid comm      a thread's name from now on
  *               X time pid start end copy name
  *                                        bytes of code without a file, as they were at that time
+ *               C time pid start offset  a page (4096 bytes) of code as stepping saw it executed, from that
+ *                                        time on, whatever is or was mapped there: its bytes are at
+ *                                        offset of the file code-step; - when they could not be kept.
+ *                                        Written by the step recorder (core/step/step_code_log.h)
  *               J time pid copy          a copy of /tmp/perf-PID.map
  *               N sentence               something that could not be kept
  *   file-N    copies of ELF files that would not be reachable later: deleted ones, and those of another
  *             mount namespace; at most MAPS_LOG_MAX_FILE each
  *   code-N    bytes of [vdso] and of executable mappings without a file, from /proc/PID/mem
+ *   code-step bytes of pages as stepping saw them executed, one behind the other
  *   perf-N.map
  * A log whose end is missing (mtui was killed) is read as far as it goes. Times are those of the
  * recording's clock, 0 for "from the beginning". Format of /proc/PID/maps: proc(5). */
@@ -141,6 +146,15 @@ size_t maps_log_code_count(const struct maps_log *log);
 const struct maps_code *maps_log_code(const struct maps_log *log, size_t i);
 size_t maps_log_code_read(const struct maps_log *log, pid_t pid, uint64_t time_ns, uint64_t address,
                           void *buf, size_t len);
+
+/* Code as stepping saw it executed, which is right whatever else is known: fills buf with up to len bytes at
+ * address, no further than the end of its page, and returns how many (0: they could not be kept), or −1 when
+ * stepping has told nothing of that page until then. */
+ssize_t maps_log_code_stepped(const struct maps_log *log, pid_t pid, uint64_t time_ns, uint64_t address,
+                              void *buf, size_t len);
+/* Whether it has told something of any page in [start, end). */
+bool maps_log_has_stepped(const struct maps_log *log, pid_t pid, uint64_t time_ns, uint64_t start,
+                          uint64_t end);
 
 /* Names of threads, in the order of time; the name of tid at a time, or NULL. */
 size_t maps_log_thread_count(const struct maps_log *log);

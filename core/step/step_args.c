@@ -55,6 +55,7 @@ int step_args_build(const struct record_plan *plan, const struct step_args_extra
         add_number(argv, "--tid", (uint64_t)plan->tids[i]);
     add(argv, "--output", xasprintf("%s/perf.data", plan->output_dir));
     add(argv, "--anchors", xasprintf("%s/" STEP_ANCHORS_FILE, plan->output_dir));
+    add(argv, "--maps", xasprintf("%s/maps", plan->output_dir));
     if (extra->at_sites)
         add(argv, "--sites", step_args_sites_path(plan->output_dir));
     if (extra->from_exec)
@@ -120,6 +121,8 @@ static int take_text(struct step_args *a, const char *option, const char *value,
         a->options.output = value;
     else if (strcmp(option, "--anchors") == 0)
         a->options.anchors = value;
+    else if (strcmp(option, "--maps") == 0)
+        a->options.tracer.maps = value;
     else if (strcmp(option, "--sites") == 0)
         a->options.sites = value;
     else if (strcmp(option, "--truth") == 0)

@@ -81,6 +81,16 @@ static int file_of(struct step_code *c, const struct map *m)
     return fd < 0 ? -1 : fd;
 }
 
+bool step_code_read_file(struct step_code *c, const struct map *m, uint64_t address, uint8_t *out, size_t n)
+{
+    int fd = file_of(c, m);
+    ssize_t got = fd < 0 ? -1 : pread(fd, out, n, (off_t)(address - m->start + m->offset));
+    if (got <= 0)
+        return false;
+    memset(out + got, 0, n - (size_t)got);
+    return true;
+}
+
 static void restore_probed_bytes(struct step_code *c, uint64_t ip, uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

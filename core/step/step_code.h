@@ -5,6 +5,7 @@
 #ifndef MTUI_CORE_STEP_CODE_H
 #define MTUI_CORE_STEP_CODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,6 +21,10 @@ void step_code_free(struct step_code *c);
 /* The mappings have changed: reads them again. On failure the old ones stay. */
 int step_code_refresh(struct step_code *c, struct err *err);
 const struct maps *step_code_maps(const struct step_code *c);
+
+/* Code as the file behind a mapping has it: n bytes for address, zeros behind the file's end. False when the file
+ * cannot be read. */
+bool step_code_read_file(struct step_code *c, const struct map *m, uint64_t address, uint8_t *out, size_t n);
 
 /* A step_read_code_fn: arg is the struct step_code. */
 size_t step_code_read(void *arg, uint64_t ip, uint8_t *out, size_t n);

@@ -70,25 +70,39 @@ static size_t read_build_id(pid_t pid, const struct map *m, uint8_t id[ELF_BUILD
     return len;
 }
 
+static void note_map(struct step_sideband *s, const struct map *m, uint64_t clock)
+{
+    struct note n = {.kind = NOTE_MAP, .clock = clock, .tid = s->pid};
+    n.text = xstrdup(*m->path ? m->path : "//anon"); /* as perf names it */
+    n.map = (struct perf_writer_mapping){.start = m->start,
+                                         .len = m->end - m->start,
+                                         .pgoff = m->offset,
+                                         .ino = m->inode,
+                                         .major = m->dev_major,
+                                         .minor = m->dev_minor,
+                                         .prot = PROT_READ | PROT_EXEC,
+                                         .flags = MAP_PRIVATE,
+                                         .build_id_len = read_build_id(s->pid, m, n.build_id)};
+    vec_push(&s->notes, n);
+}
+
 void step_sideband_maps(struct step_sideband *s, const struct maps *maps, uint64_t clock)
 {
     for (size_t i = 0; i < maps_count(maps); i++) {
         const struct map *m = maps_at(maps, i);
-        if (!(m->prot & MAPS_X) || known(s, m))
-            continue;
-        struct note n = {.kind = NOTE_MAP, .clock = clock, .tid = s->pid};
-        n.text = xstrdup(*m->path ? m->path : "//anon"); /* as perf names it */
-        n.map = (struct perf_writer_mapping){.start = m->start,
-                                             .len = m->end - m->start,
-                                             .pgoff = m->offset,
-                                             .ino = m->inode,
-                                             .major = m->dev_major,
-                                             .minor = m->dev_minor,
-                                             .prot = PROT_READ | PROT_EXEC,
-                                             .flags = MAP_PRIVATE,
-                                             .build_id_len = read_build_id(s->pid, m, n.build_id)};
-        vec_push(&s->notes, n);
+        if ((m->prot & MAPS_X) && !known(s, m))
+            note_map(s, m, clock);
     }
+}
+
+void step_sideband_code(struct step_sideband *s, const struct map *m, uint64_t start, uint64_t len,
+                        uint64_t clock)
+{
+    struct map part = m ? *m : (struct map){.path = "", .start = start};
+    part.offset += start - part.start;
+    part.start = start;
+    part.end = start + len;
+    note_map(s, &part, clock);
 }
 
 static void note_name(struct step_sideband *s, enum note_kind kind, pid_t tid, uint64_t clock)

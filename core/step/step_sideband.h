@@ -18,6 +18,9 @@ void step_sideband_free(struct step_sideband *s);
 
 /* The executable mappings as of clock: those not known before are noted. */
 void step_sideband_maps(struct step_sideband *s, const struct maps *maps, uint64_t clock);
+/* Part of the executable mapping m (NULL: not known) holds other code from clock on. */
+void step_sideband_code(struct step_sideband *s, const struct map *m, uint64_t start, uint64_t len,
+                        uint64_t clock);
 /* The process runs another program from clock on: the mappings known so far are history. */
 void step_sideband_exec(struct step_sideband *s, uint64_t clock);
 /* A thread, by its present name in /proc. */

@@ -13,6 +13,7 @@ struct step_thread {
     struct step_thread_options opt;
     pt_encode *encoder;
     bool tracing; /* between a begin and an end in the stream */
+    uint64_t begun; /* clock of the last begin */
     bool no_memory;
     int truth_errno; /* why the truth is not whole */
     uint64_t instructions;
@@ -73,10 +74,9 @@ void step_thread_free(struct step_thread *t)
     free(t);
 }
 
-static struct step_insn decode_at(struct step_thread *t, uint64_t ip)
+static struct step_insn decode_at(struct step_thread *t, uint64_t ip, uint8_t code[STEP_INSN_MAX])
 {
-    uint8_t code[STEP_INSN_MAX];
-    size_t n = t->opt.read_code(t->opt.read_code_arg, ip, code, sizeof code);
+    size_t n = t->opt.read_code(t->opt.read_code_arg, ip, code, STEP_INSN_MAX);
     return step_insn_decode(code, n, ip);
 }
 
@@ -89,23 +89,34 @@ static void note(struct step_thread *t, const char *kind, uint64_t from, uint64_
         t->truth_errno = errno;
 }
 
-struct step_insn step_thread_begin(struct step_thread *t, uint64_t ip)
-{
-    if (!t->tracing) {
-        pt_encode_begin(t->encoder, ip, *t->opt.clock);
-        t->tracing = true;
-        note(t, "begin", 0, ip, 0);
-    } else {
-        pt_encode_tick(t->encoder, ip, *t->opt.clock);
-    }
-    return decode_at(t, ip);
-}
-
 static void end_here(struct step_thread *t, uint64_t from)
 {
     pt_encode_end_at(t->encoder, from, *t->opt.clock);
     t->tracing = false;
     note(t, "async", from, 0, 0);
+}
+
+/* Whether the code at ip is another than a decoder knows that looked when tracing began. */
+static bool is_new_code(struct step_thread *t, uint64_t ip, const uint8_t *code, size_t n)
+{
+    return t->opt.code_since && n && t->opt.code_since(t->opt.code_since_arg, ip, code, n) > t->begun;
+}
+
+struct step_insn step_thread_begin(struct step_thread *t, uint64_t ip)
+{
+    uint8_t code[STEP_INSN_MAX];
+    struct step_insn insn = decode_at(t, ip, code);
+    if (is_new_code(t, ip, code, insn.len) && t->tracing)
+        end_here(t, ip);
+    if (!t->tracing) {
+        pt_encode_begin(t->encoder, ip, *t->opt.clock);
+        t->tracing = true;
+        t->begun = *t->opt.clock;
+        note(t, "begin", 0, ip, 0);
+    } else {
+        pt_encode_tick(t->encoder, ip, *t->opt.clock);
+    }
+    return insn;
 }
 
 static void end_by_branch(struct step_thread *t, const char *kind, uint64_t from, uint64_t to,
@@ -197,10 +208,12 @@ static bool report_two(struct step_thread *t, uint64_t from, const struct step_i
     if (insn->kind == STEP_JUMP || insn->kind == STEP_CALL || insn->kind == STEP_CONDITIONAL)
         seconds[n++] = insn->target;
     for (size_t i = 0; i < n; i++) {
-        struct step_insn late = decode_at(t, seconds[i]);
+        uint8_t code[STEP_INSN_MAX];
+        struct step_insn late = decode_at(t, seconds[i], code);
         if (!can_follow(&late, seconds[i], to))
             continue;
         report(t, from, insn, seconds[i], sp);
+        step_thread_begin(t, seconds[i]);
         report(t, seconds[i], &late, to, sp);
         return true;
     }

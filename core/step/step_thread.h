@@ -22,6 +22,9 @@
 /* Reads up to n bytes of code at ip, as the program executes them (no probe bytes); returns how many. */
 typedef size_t step_read_code_fn(void *arg, uint64_t ip, uint8_t *out, size_t n);
 
+/* The instruction at ip, these n bytes, is executed next: the clock since which the code there is what it is. */
+typedef uint64_t step_code_since_fn(void *arg, uint64_t ip, const uint8_t *bytes, size_t n);
+
 struct step_thread_options {
     struct pt_encode_options encoding;
     size_t ring_bytes;   /* 0: keep everything */
@@ -30,6 +33,9 @@ struct step_thread_options {
     uint64_t *clock;     /* instructions, shared by the threads of a process */
     step_read_code_fn *read_code;
     void *read_code_arg;
+    step_code_since_fn *code_since; /* NULL: code never changes. Where it has changed since tracing began, the
+                                       trace ends and begins again, so that a decoder looks at it anew */
+    void *code_since_arg;
 };
 
 struct step_thread;

@@ -64,8 +64,20 @@ void step_tracer_drop(struct step_tracer *t, struct tracee *e)
 
 void step_tracer_refresh(struct step_tracer *t)
 {
-    if (step_code_refresh(t->code, NULL) == 0)
-        step_sideband_maps(t->sideband, step_code_maps(t->code), t->clock);
+    if (step_code_refresh(t->code, NULL) != 0)
+        return;
+    step_sideband_maps(t->sideband, step_code_maps(t->code), t->clock);
+    step_pages_remapped(t->pages);
+}
+
+uint64_t step_tracer_code_since(void *arg, uint64_t ip, const uint8_t *bytes, size_t n)
+{
+    struct step_tracer *t = arg;
+    uint64_t since = step_pages_executes(t->pages, ip, bytes, n);
+    if (step_pages_lost(t->pages))
+        step_tracer_say(t, "code that the program writes changes so much, or the disk is so full, that not all of "
+                           "it is kept: where it is not, there are gaps");
+    return since;
 }
 
 /* ---- the interface ---- */
@@ -124,6 +136,9 @@ int step_tracer_new(struct step_tracer **out, const struct step_tracer_options *
     for (size_t i = 0; i < options->n_tids; i++)
         vec_push(&t->chosen, options->tids[i]);
     int rc = step_code_new(&t->code, options->pid, err);
+    if (rc == 0 && options->maps)
+        rc = step_code_log_open(&t->code_log, options->maps, options->pid, err);
+    t->pages = step_pages_new(t->code, t->sideband, t->code_log, &t->clock);
     if (rc == 0)
         rc = seize_all(t, err);
     if (rc < 0) {
@@ -228,6 +243,8 @@ void step_tracer_free(struct step_tracer *t)
     step_tracer_free_places(t);
     vec_free(&t->chosen);
     vec_free(&t->tracees);
+    step_pages_free(t->pages);
+    step_code_log_close(t->code_log);
     step_code_free(t->code);
     step_sideband_free(t->sideband);
     free(t);

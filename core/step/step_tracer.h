@@ -49,6 +49,7 @@ struct step_tracer_options {
     size_t ring_bytes;         /* a thread; 0: no limit */
     struct pt_encode_options encoding;
     FILE *truth;               /* step_thread.h; NULL: none */
+    const char *maps;          /* directory that keeps code which changes (step_code_log.h); NULL: none */
 };
 
 /* A thread has come to a site and waits there. */

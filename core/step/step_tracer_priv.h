@@ -3,6 +3,7 @@
 #define MTUI_CORE_STEP_TRACER_PRIV_H
 
 #include "core/step/step_code.h"
+#include "core/step/step_pages.h"
 #include "core/step/step_tracee.h"
 #include "core/step/step_tracer.h"
 #include "core/base/vec.h"
@@ -21,6 +22,8 @@ struct step_tracer {
     VEC(int) ended; /* events of threads that have ended; see step_tracer_close_ended */
     struct step_code *code;
     struct step_sideband *sideband;
+    struct step_code_log *code_log; /* NULL: none */
+    struct step_pages *pages;
     uint64_t clock;
     enum step_means means;
     bool means_tried;   /* uprobes were refused and breakpoints looked at */
@@ -38,6 +41,9 @@ void step_tracer_refresh(struct step_tracer *t); /* the mappings have changed */
 
 /* True while some thread is inside a single step: it will stop by itself in microseconds. */
 bool step_tracer_step_under_way(const struct step_tracer *t);
+
+/* A step_code_since_fn; arg is the tracer. */
+uint64_t step_tracer_code_since(void *arg, uint64_t ip, const uint8_t *bytes, size_t n);
 
 void step_tracer_say(struct step_tracer *t, const char *sentence);
 

@@ -22,7 +22,9 @@ void step_window_begin(struct step_tracer *t, struct tracee *e)
                                     .truth = t->opt.truth,
                                     .clock = &t->clock,
                                     .read_code = step_code_read,
-                                    .read_code_arg = t->code};
+                                    .read_code_arg = t->code,
+                                    .code_since = step_tracer_code_since,
+                                    .code_since_arg = t};
     step_tracer_refresh(t);
     step_sideband_name(t->sideband, e->tid, t->clock);
     e->steps = step_thread_new(e->tid, &o);

@@ -8,6 +8,7 @@
 #include "core/base/alloc.h"
 #include "core/symbols/demangle.h"
 #include "core/base/vec.h"
+#include "core/session/code_versions.h"
 #include "decode/image/map_history.h"
 #include "decode/image/sym_module.h"
 
@@ -142,6 +143,8 @@ bool code_view_section(struct code_view *v, size_t i, struct code_section *out)
     pthread_mutex_lock(&v->img->lock);
     int fd = file_of(v->img, m);
     pthread_mutex_unlock(&v->img->lock);
+    if (v->img->log && maps_log_has_stepped(v->img->log, v->pid, v->time_ns, m->start, m->end))
+        fd = -1;
     *out = (struct code_section){m->start, m->end - m->start, m->pgoff, fd};
     return true;
 }
@@ -156,10 +159,16 @@ static size_t read_dump(const struct code_view *v, const struct addrspace_map *m
     return maps_log_code_read(v->img->log, v->pid, v->time_ns, ip, out, n);
 }
 
-static size_t read_code(void *arg, uint64_t ip, uint8_t *out, size_t n)
+/* As far as the bytes come from one place: no further than the page. */
+static size_t read_piece(struct code_view *v, uint64_t ip, uint8_t *out, size_t n)
 {
-    struct code_view *v = arg;
     struct code_image *img = v->img;
+    uint64_t left = CODE_VERSION_PAGE - ip % CODE_VERSION_PAGE;
+    if (n > left)
+        n = (size_t)left;
+    ssize_t stepped = img->log ? maps_log_code_stepped(img->log, v->pid, v->time_ns, ip, out, n) : -1;
+    if (stepped >= 0)
+        return (size_t)stepped;
     const struct addrspace_map *map = find_map(v, ip);
     if (map && n > map->end - ip)
         n = (size_t)(map->end - ip);
@@ -171,6 +180,18 @@ static size_t read_code(void *arg, uint64_t ip, uint8_t *out, size_t n)
     pthread_mutex_unlock(&img->lock);
     ssize_t got = fd < 0 ? -1 : pread(fd, out, n, (off_t)(ip - map->start + map->pgoff));
     return got > 0 ? (size_t)got : 0;
+}
+
+static size_t read_code(void *arg, uint64_t ip, uint8_t *out, size_t n)
+{
+    size_t have = 0;
+    while (have < n) {
+        size_t got = read_piece(arg, ip + have, out + have, n - have);
+        if (!got)
+            break;
+        have += got;
+    }
+    return have;
 }
 
 /* gcc moves rarely executed parts of f out into f.cold; they are the same function to a reader. */

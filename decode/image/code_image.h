@@ -1,9 +1,9 @@
 /* The code of a recording's processes over time, for exact decoding.
  *
  * Built while the records are read in the order of time (code_image_note after each change of an address
- * space); then any number of workers look into it, each through a view of its own. Bytes come from
- * mtui's dumps of code without a file, else from the file that symbolize.h chose for the mapping, so a
- * file with another build-id gives none. */
+ * space); then any number of workers look into it, each through a view of its own. Bytes come from what
+ * stepping saw executed, else from mtui's dumps of code without a file, else from the file that symbolize.h
+ * chose for the mapping, so a file with another build-id gives none. */
 #ifndef MTUI_DECODE_CODE_IMAGE_H
 #define MTUI_DECODE_CODE_IMAGE_H
 
