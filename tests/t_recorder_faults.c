@@ -121,7 +121,7 @@ static void press_until_end(struct record_run *run)
     double from = record_seconds(), killed = 0;
     while (!run->ended && record_seconds() - from < FAKE_SOON) {
         recorder_stop(run->recorder, NULL);
-        if (!killed && strstr(run->log, "killing the recorder"))
+        if (killed <= 0 && strstr(run->log, "killing the recorder"))
             killed = record_seconds();
         loop_run_once(run->loop, 10000000);
     }
