@@ -36,7 +36,8 @@ static void take_pending_traps(struct step_tracer *t)
         step_tracer_run(t, 64);
         pending = false;
         for (size_t i = 0; i < t->tracees.len && !pending; i++)
-            pending = t->tracees.data[i]->listening || trap_pending(t->tracees.data[i]);
+            pending = t->tracees.data[i]->listening ||
+                      (!t->tracees.data[i]->stopped && trap_pending(t->tracees.data[i]));
         if (pending)
             sched_yield();
     }
@@ -65,8 +66,10 @@ void step_tracer_release(struct step_tracer *t)
         struct tracee *e = t->tracees.data[i];
         if (e->steps)
             step_window_end_in_kernel(t, e, STEP_END_STOPPED);
-        if (e->stopped)
+        if (e->stopped) {
+            tracee_take_trap(e);
             tracee_detach(e, 0);
+        }
     }
 }
 
@@ -77,8 +80,9 @@ static int signal_of(const struct tracee *e)
 {
     siginfo_t info;
     uint64_t data;
-    if (ptrace(PTRACE_GETSIGINFO, e->tid, NULL, &info) != 0 || info.si_code >> 8 > 0)
-        return 0; /* stopped for job control, or by an event (ptrace(2)) */
+    if (ptrace(PTRACE_GETSIGINFO, e->tid, NULL, &info) != 0 || info.si_code >> 8 > 0 ||
+        info.si_code == (SIGTRAP | 0x80))
+        return 0; /* stopped for job control, by an event, or at a system call (ptrace(2)) */
     return tracee_stop(e, info.si_signo << 8 | 0x7f, &data) == STOP_SIGNAL ? (int)data : 0;
 }
 
@@ -88,6 +92,7 @@ static bool let_go(struct tracee *e)
     struct user_regs_struct regs;
     if (!tracee_regs(e, &regs))
         return false;
+    tracee_take_trap(e);
     int sig = signal_of(e);
     tracee_end_run(e);
     tracee_clear_trap_flag(e);

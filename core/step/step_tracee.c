@@ -196,6 +196,30 @@ void tracee_interrupt(struct tracee *t)
     ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
 }
 
+static bool trap_waits(const struct tracee *t)
+{
+    struct __ptrace_peeksiginfo_args args = {.off = 0, .flags = 0, .nr = 16};
+    siginfo_t infos[16];
+    uint64_t mask;
+    if (ptrace((enum __ptrace_request)PTRACE_GETSIGMASK, t->tid, (void *)sizeof mask, &mask) != 0 ||
+        (mask >> (SIGTRAP - 1) & 1))
+        return false;
+    long n = ptrace(PTRACE_PEEKSIGINFO, t->tid, &args, infos);
+    for (long i = 0; i < n; i++)
+        if (infos[i].si_signo == SIGTRAP)
+            return true;
+    return false;
+}
+
+void tracee_take_trap(const struct tracee *t)
+{
+    int status;
+    /* Back in the kernel's search for signals it takes the trap, before any instruction of the program. */
+    if (trap_waits(t) && ptrace(PTRACE_CONT, t->tid, NULL, NULL) == 0)
+        while (waitpid(t->tid, &status, __WALL) < 0 && errno == EINTR)
+            ;
+}
+
 void tracee_detach(struct tracee *t, int sig)
 {
     ptrace(PTRACE_DETACH, t->tid, NULL, number(sig));

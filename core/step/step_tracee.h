@@ -94,6 +94,10 @@ void tracee_listen(struct tracee *t);
  * a job-control stop, or in the middle of an instruction, so there is no system call that this could break off
  * (of any other thread it might). */
 void tracee_interrupt(struct tracee *t);
+/* A thread that an interrupt has stopped may have met our trap just before: it waits in the thread's queue, behind
+ * the stop, and would kill a thread that nobody traces. This takes it; to be called before what made it (the trap
+ * flag, the breakpoint) is taken away and before detaching. System calls only. */
+void tracee_take_trap(const struct tracee *t);
 /* Lets go of a stopped thread: the trap flag is taken away, nothing is delivered but sig. */
 void tracee_detach(struct tracee *t, int sig);
 
