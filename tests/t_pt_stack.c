@@ -437,6 +437,19 @@ static void field_D5_no_frame_crosses_a_border(void **state)
     expect(&r, "a 110-120, m 130-140 se / b 120-120, a 130-140 s");
 }
 
+/* The first stream's beginning is no event: the trace begins with what happened first. */
+static void a_border_before_everything(void **state)
+{
+    struct rig r = rig();
+    uint64_t first = 0, last = 0;
+    (void)state;
+    pt_stack_reset(r.stack, 0);
+    begin(&r, 'a', 0); /* 110 */
+    trace_builder_times(r.b, &first, &last);
+    assert_int_equal(first, 110);
+    expect(&r, "a 110-110 e");
+}
+
 /* A function that is not known is in no open frame: a jump into it is none back. */
 static void unknown_code(void **state)
 {
@@ -592,6 +605,7 @@ int main(void)
         cmocka_unit_test(handler_in_a_window),
         cmocka_unit_test(a_hundred_thousand_windows),
         cmocka_unit_test(address_filters),
+        cmocka_unit_test(a_border_before_everything),
         cmocka_unit_test(a_hundred_thousand_exceptions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

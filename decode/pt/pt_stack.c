@@ -464,6 +464,7 @@ void pt_stack_reset(struct pt_stack *s, unsigned flags)
     s->paused = false;
     s->open.len = 0;
     pt_stack_forget_parked(s);
-    trace_builder_pass(s->b, s->thread, s->last_ns);
+    if (s->last_ns) /* else nothing has happened yet */
+        trace_builder_pass(s->b, s->thread, s->last_ns);
     trace_builder_cut(s->b, s->thread, s->last_ns, flags);
 }

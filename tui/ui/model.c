@@ -207,7 +207,7 @@ void model_loading_short(const struct model *m, char *out, size_t size)
 void model_loading_text(const struct model *m, char *out, size_t size)
 {
     const struct model_loading *l = &m->loading;
-    char n[FMT_MAX], spans[FMT_MAX + 16] = "", percent[16] = "";
+    char n[FMT_MAX], spans[FMT_MAX + 16] = "", percent[FMT_MAX + 2] = "";
     if (size)
         out[0] = '\0';
     if (!l->active)
