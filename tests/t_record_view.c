@@ -93,6 +93,20 @@ static bool shows(void *arg)
     return golden_find(b->s, b->wanted);
 }
 
+static uint64_t deadline(const struct bench *b)
+{
+    return loop_now_ns(b->loop) + UINT64_C(60000000000);
+}
+
+static void wait_some(struct bench *b, uint64_t end)
+{
+    if (loop_now_ns(b->loop) >= end) {
+        draw(b);
+        fail_msg("waited in vain, last said: %s", b->m->say);
+    }
+    loop_run_once(b->loop, 100000000);
+}
+
 static void wait_text(struct bench *b, const char *text)
 {
     b->wanted = text;
@@ -424,8 +438,8 @@ static void field_F16_refusals_are_said(void **state)
     choose_target(&b);
     model_add_trigger(b.m, "no_such_function_anywhere");
     act(&b, ACT_START_STOP); /* in a thread */
-    while (b.m->say_severity != SAY_ERROR)
-        loop_run_once(b.loop, -1);
+    for (uint64_t end = deadline(&b); b.m->say_severity != SAY_ERROR;)
+        wait_some(&b, end);
     assert_false(b.m->recording);
     assert_non_null(strstr(b.m->say, "no_such_function_anywhere"));
     act(&b, ACT_START_STOP);
@@ -504,8 +518,9 @@ static void test_too_hot_is_a_question(void **state)
         char out[100] = "";
         for (int attempt = 0; attempt < 20 && !b.m->want.question; attempt++) {
             act(&b, ACT_START_STOP);
+            uint64_t end = deadline(&b);
             while (!b.m->session || (!b.m->want.question && !view_record.condition(b.view, "armed", "")))
-                loop_run_once(b.loop, -1);
+                wait_some(&b, end);
             if (!b.m->want.question) { /* the machine gave it too little time to be slowed */
                 act(&b, ACT_START_STOP);
                 wait_text(&b, "[ENDED]");
@@ -589,8 +604,8 @@ static void test_next_directory(void **state)
         wait_text(&b, "  armed");
         assert_string_equal(snapshot_dir_path(session_dir(b.m->session)), expected);
         act(&b, ACT_SNAPSHOT);
-        while (view_record.condition(b.view, "snapshots", "1") == 0)
-            loop_run_once(b.loop, -1);
+        for (uint64_t end = deadline(&b); view_record.condition(b.view, "snapshots", "1") == 0;)
+            wait_some(&b, end);
         act(&b, ACT_START_STOP);
         wait_text(&b, "[ENDED]");
         char *data = xasprintf("%s/snap-1/perf.data", expected);
