@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -21,6 +22,7 @@
 
 static atomic_ulong calls;
 static unsigned long slow_ms, seed;
+static atomic_bool over;
 
 static unsigned long now_us(void)
 {
@@ -60,7 +62,7 @@ static void *serve(void *arg)
 {
     struct timespec pause = {0, PAUSE_US * 1000};
     unsigned long sum = 0;
-    for (unsigned long turn = 0;; turn++) {
+    for (unsigned long turn = 0; !atomic_load(&over); turn++) {
         unsigned long number = atomic_fetch_add(&calls, 1), start = now_us();
         unsigned long inner;
         sum += handle(number, number == slow_one(number / BLOCK), &inner);
@@ -88,5 +90,8 @@ int main(int argc, char **argv)
     fflush(stdout);
     struct pollfd in = {.fd = 0, .events = POLLIN};
     poll(&in, 1, 600000);
+    atomic_store(&over, true);
+    for (int i = 0; i < THREADS; i++) /* each ends the call that it is in, and tells of it */
+        pthread_join(threads[i], NULL);
     return 0;
 }
