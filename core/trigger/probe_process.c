@@ -266,6 +266,7 @@ void probe_process_exec(struct probe_machine *m, struct probe_process *p, struct
     if (p->carrier)
         p->carrier = p->carrier == t->tid ? tid : CARRIER_GONE;
     t->tid = tid;
+    t->ended = false; /* whoever found it gone has looked for its old number */
     p->leader_ended = p->exec_suspected = false;
     if (p->mechanism == PROBE_HWBREAK) /* addresses mean nothing in the new program */
         (void)probe_process_set_sites(m, p, NULL, 0, NULL);
