@@ -1,0 +1,90 @@
+/* Keeping up with threads, children and processes that come and go. */
+#include "core/trigger/probe_priv.h"
+
+#include <stdlib.h>
+
+#include "core/base/alloc.h"
+#include "core/machine/descriptors.h"
+#include "core/machine/proc_stat.h"
+
+void probe_scan(struct probe *p, struct probe_process *proc)
+{
+    struct err err = {0};
+    size_t born = 0;
+    int rc =
+        descriptors_make_room(8 + (proc->cover == PROBE_COVER_THREADS ? proc->sites.len : 0), &err);
+    if (rc == 0)
+        rc = probe_process_scan(&p->machine, proc, &born, &err);
+    p->late_threads += (uint32_t)born;
+    if (rc < 0 && rc != MTUI_E_GONE)
+        probe_trouble(p, &err);
+}
+
+/* The child has the parent's mappings, so the parent's sites are its own. */
+static void follow_child(struct probe *p, const struct birth *b)
+{
+    struct probe_process *parent = probe_find_process(p, b->parent), *child = NULL;
+    struct err err = {0};
+    if (!parent || probe_find_process(p, b->pid))
+        return;
+    VEC(struct probe_site) sites = {0};
+    for (size_t i = 0; i < parent->sites.len; i++)
+        vec_push(&sites, parent->sites.data[i].site);
+    int rc = probe_process_new(&p->machine, b->pid, &child, &err);
+    if (rc == 0) {
+        vec_push(&p->processes, child);
+        rc = probe_process_set_sites(&p->machine, child, sites.data, sites.len, &err);
+    }
+    vec_free(&sites);
+    if (rc < 0 && rc != MTUI_E_GONE)
+        probe_trouble(p, &err);
+}
+
+/* A thread that exec'ed before it was watched has left no record: the process has but one thread,
+ * with the number of a leader that is gone. */
+static void notice_missed_exec(struct probe *p, struct probe_process *proc)
+{
+    if (!proc->exec_suspected || proc->threads.len != 1)
+        return;
+    proc->exec_suspected = proc->leader_ended = false;
+    if (proc->mechanism == PROBE_HWBREAK)
+        (void)probe_process_set_sites(&p->machine, proc, NULL, 0, NULL);
+    struct proc_stat st = {0};
+    (void)proc_stat_read("/proc", proc->pid, 0, &st, NULL);
+    probe_queue_event(p, PROBE_EXEC, probe_now_ns(p), proc->pid, proc->pid, xstrdup(st.comm));
+}
+
+void probe_handle_births(struct probe *p)
+{
+    for (size_t i = 0; i < p->births.len; i++) {
+        struct birth b = p->births.data[i];
+        struct probe_process *proc = probe_find_process(p, b.pid);
+        if (b.pid != b.parent && p->options.children)
+            follow_child(p, &b);
+        else if (proc)
+            probe_scan(p, proc); /* finds all that were born until now: the rest is quick */
+    }
+    p->births.len = 0;
+}
+
+void probe_handle_ends(struct probe *p)
+{
+    for (size_t i = 0; i < p->processes.len; i++) {
+        struct probe_process *proc = p->processes.data[i];
+        struct err err = {0};
+        if (proc->ended)
+            continue;
+        if (probe_process_sweep(&p->machine, proc, &err) < 0)
+            probe_trouble(p, &err);
+        if (proc->threads.len == 0) {
+            probe_scan(p, proc);
+            if (probe_process_sweep(&p->machine, proc, &err) < 0)
+                probe_trouble(p, &err);
+        }
+        notice_missed_exec(p, proc);
+        if (proc->threads.len == 0) {
+            proc->ended = true;
+            probe_queue_event(p, PROBE_PROCESS_ENDED, probe_now_ns(p), proc->pid, proc->pid, NULL);
+        }
+    }
+}
