@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
@@ -140,6 +141,31 @@ static bool is_stopped(void *arg)
 {
     char state[32];
     return proc_status_value("/proc", *(pid_t *)arg, "State", state, sizeof state) && state[0] == 'T';
+}
+
+struct work {
+    struct bench *b;
+    clockid_t clock;
+    double until;
+};
+
+static bool has_worked(void *arg)
+{
+    struct work *w = arg;
+    struct timespec now;
+    bench_turn(w->b);
+    assert_int_equal(clock_gettime(w->clock, &now), 0);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9 >= w->until;
+}
+
+void bench_let_work(struct bench *b, double seconds)
+{
+    struct work w = {.b = b};
+    struct timespec now;
+    assert_int_equal(clock_getcpuclockid(b->target.pid, &w.clock), 0);
+    assert_int_equal(clock_gettime(w.clock, &now), 0);
+    w.until = (double)now.tv_sec + (double)now.tv_nsec / 1e9 + seconds;
+    assert_true(run_until(has_worked, &w, SOON));
 }
 
 void bench_hang(pid_t pid)

@@ -38,6 +38,8 @@ bool bench_has_ended(void *arg);
 bool bench_has_snapshot(void *arg); /* or ended */
 bool bench_is_busy(void *arg);      /* a snapshot is outstanding */
 bool bench_is_idle(void *arg);
+/* Until the target has run for so long on a CPU from now on, so that there are samples of it. */
+void bench_let_work(struct bench *b, double seconds);
 /* SIGSTOP, and until it has stopped. */
 void bench_hang(pid_t pid);
 /* Until the end, which is reported exactly once. SHOW=1 in the environment prints the log. */

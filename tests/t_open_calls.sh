@@ -17,6 +17,8 @@ if ! perf record -q -e cpu-clock -o "$tmp/try.data" true >/dev/null 2>&1; then
     exit 0
 fi
 
+path=$PATH
+may_begin() { grep -q recording "$tmp/err"; }
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 
 begin_stuck() { # MODE DIR OPTIONS...: the program and its recording
@@ -30,8 +32,8 @@ begin_stuck() { # MODE DIR OPTIONS...: the program and its recording
     targets="$targets $stuck"
     exec 7>"$tmp/in"
     wait_for 100 has_threads 2 || bad 'the program has no second thread'
-    begin "$mtui" attach -p "$stuck" -s 16M --batch -o "$dir" "$@"
-    wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
+    begin env PATH="$path" "$mtui" attach -p "$stuck" -s 16M --batch -o "$dir" "$@"
+    wait_for 100 may_begin || bad 'does not arm'
     echo >&7
 }
 has_threads() { [ "$(find "/proc/$stuck/task" -mindepth 1 -maxdepth 1 | wc -l)" = "$1" ]; }
@@ -57,7 +59,7 @@ check_running() { # NAME
     duration_ms=$(($(echo "$line" | cut -f7) / 1000000))
     check "$1: its duration ($duration_ms of $took_ms ms)" \
         [ "$duration_ms" -ge "$open_ms" -a "$duration_ms" -le $((took_ms + 200)) ]
-    "$mtui" export -f marks --snapshot 1 "$dir" >"$tmp/marks" 2>"$tmp/err" || bad "$1: export"
+    "$mtui" export -f marks --snapshot 1 "$dir" >"$tmp/marks" 2>>"$tmp/err" || bad "$1: export"
     check "$1: the mark" grep -q "job" "$tmp/marks"
 }
 
@@ -100,7 +102,32 @@ check 'none was slow enough' grep -qE 'none of 300 calls took longer than' "$tmp
 check 'not: never hit' sh -c "! grep -q 'never hit' '$tmp/err'"
 end_stuck
 
-# 5. Left by longjmp: nothing runs any more, whether the program lives or dies.
+# 5. It hangs before perf records: a perf that begins when it is told to.
+mkdir "$tmp/bin"
+cat >"$tmp/bin/perf" <<EOF
+#!/bin/sh
+case "\$*" in *--overwrite*)
+    : >"$tmp/perf-waits"
+    read -r _ <"$tmp/perf-goes"
+esac
+exec $(command -v perf) "\$@"
+EOF
+chmod +x "$tmp/bin/perf"
+mkfifo "$tmp/perf-goes"
+path=$tmp/bin:$PATH
+may_begin() { [ -e "$tmp/perf-waits" ]; }
+begin_stuck compute early -t job --slower-than 1500ms --json --duration 30s
+until_stuck
+echo >"$tmp/perf-goes"
+open_ms=1500
+end_of_job 100
+check_running 'hung before the recording'
+check 'what is missing is said' grep -qE 'the call of job had begun [0-9.]+ m?s before the recording' "$tmp/err"
+end_stuck
+path=$PATH
+may_begin() { grep -q recording "$tmp/err"; }
+
+# 6. Left by longjmp: nothing runs any more, whether the program lives or dies.
 for end in lives dies; do
     begin_stuck left "left-$end" -t job --slower-than 400ms
     wait_for 100 grep -q '^left' "$tmp/said" || bad 'the program does not leave its call'
@@ -113,7 +140,7 @@ for end in lives dies; do
     end_stuck
 done
 
-# 6. A condition that no call meets: how many there were.
+# 7. A condition that no call meets: how many there were.
 begin_stuck 'done' unmet -t 'job if arg1 > 1000'
 end_of_job 100
 check 'condition: exit 1' [ $? -eq 1 ]

@@ -216,6 +216,8 @@ static void reach(struct bench *b, const struct state_case *state)
         bench_start_armed(b);
     else
         assert_int_equal(bench_start(b, &err), 0);
+    if (state->armed && !state->modes)
+        bench_let_work(b, 0.02);
     if (state->reached == bench_is_busy)
         assert_int_equal(session_snapshot(b->session, &err), 0);
     if (!state->reached)

@@ -12,8 +12,10 @@
 static void on_state(void *arg, enum recorder_state state)
 {
     struct session *s = arg;
-    if (state == RECORDER_ENABLED && s->state == SESSION_PREPARING)
+    if (state == RECORDER_ENABLED && s->state == SESSION_PREPARING) {
+        s->enabled_perf_ns = perf_clock_now_ns(s->clock);
         session_on_recorder_ready(s);
+    }
     session_notify(s);
 }
 
@@ -153,6 +155,16 @@ void session_fire(struct session *s, const struct session_hit *hit, uint64_t per
     snapshot_over(s);
 }
 
+/* Calls are matched while the recorder starts, so the slow one that runs already is caught, without its beginning. */
+static void say_begun_before(struct session *s, const struct session_hit *hit)
+{
+    char text[FMT_MAX];
+    uint64_t begun_ns = hit->hit.time_ns - hit->hit.duration_ns;
+    if (hit->has_duration && begun_ns < s->enabled_perf_ns)
+        session_log(s, SESSION_WARNING, "the call of %s had begun %s before the recording: the snapshot has the rest of it",
+                    hit->hit.trigger, fmt_duration(text, s->enabled_perf_ns - begun_ns));
+}
+
 static void on_hit(void *arg, const struct trigger_hit *t)
 {
     struct session *s = arg;
@@ -181,6 +193,7 @@ static void on_hit(void *arg, const struct trigger_hit *t)
     if (t->verdict != TRIGGER_FAST)
         session_note_hit(s, &hit);
     if (t->verdict == TRIGGER_FIRE) {
+        say_begun_before(s, &hit);
         session_fire(s, &hit, t->probe.time_ns);
     } else {
         s->counted += t->verdict != TRIGGER_KNOWN;

@@ -53,6 +53,7 @@ struct session {
     uint64_t probed_cpu_ns;                   /* what the targets had run by then */
     uint64_t anchor_perf_ns;                  /* perf's clock and the wall clock at one moment */
     int64_t anchor_unix_ns;
+    uint64_t enabled_perf_ns;                 /* perf's clock: what came before is not recorded */
     int duration_timer, hot_timer, notify_timer, end_timer, maps_timer, key_timer;
 
     char key[4];                  /* "key": the trigger of a snapshot asked for by hand */
