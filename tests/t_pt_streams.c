@@ -49,7 +49,7 @@ static uint8_t byte_at(uint64_t i)
     if (k < 16)
         return k % 2 ? 0x82 : 0x02;
     if (k < 24)
-        return k == 16 ? 0x19 : (uint8_t)(n >> 8 * (k - 17) & 0xff);
+        return (uint8_t)(k == 16 ? 0x19 : n >> 8 * (k - 17) & 0xff);
     if (k < 26)
         return k == 24 ? 0x02 : 0x23;
     return (uint8_t)(2 * k + 4);

@@ -127,6 +127,15 @@ exec 6<>"$tmp/hold"
 check 'its very first' grep -qP '\twork\t[0-9a-f]+\t1\t' "$tmp/run2/hits.tsv"
 kill "$(sed -n 's/^pid = //p' "$tmp/run2/session.ini")" # it is left running, as batch does
 check 'a call of it' sh -c "'$mtui' export -f spans '$tmp/run2' 2>/dev/null | grep -q plain"
+# The program's end, right behind its only call, comes before the snapshot is asked for, or after, or between.
+brief_runs=0
+while [ $brief_runs -lt 25 ]; do
+    "$mtui" run -r step -t brief --batch -o "$tmp/brief$brief_runs" -- "$MTUI_BUILD/tests/brief_target" \
+        >"$tmp/out" 2>"$tmp/err" </dev/null || break
+    [ "$("$mtui" export -f spans "$tmp/brief$brief_runs" 2>>"$tmp/err" | cut -f6 | grep -cx brief)" = 1 ] || break
+    brief_runs=$((brief_runs + 1))
+done
+check "the call before the end, each of $brief_runs of 25 times" [ $brief_runs = 25 ]
 
 # A user without any privilege: uprobes are refused, and hardware breakpoints stop the program instead.
 be_user

@@ -165,6 +165,12 @@ static bool drain(struct child *c, int max_reads)
     return true;
 }
 
+void child_drain(struct child *c)
+{
+    if (c->out_fd >= 0 && !drain(c, 1 << 16))
+        close_output(c);
+}
+
 static void output_readable(void *arg, int fd, short revents)
 {
     struct child *c = arg;

@@ -51,6 +51,9 @@ int child_spawn(struct loop *loop, const struct child_spec *spec, const struct c
  * blocks for that time. One that is to be spared gets ten seconds, and is left alone then. */
 void child_free(struct child *c);
 
+/* Delivers the lines that it has written by now, without waiting for the loop to come to them. */
+void child_drain(struct child *c);
+
 pid_t child_pid(const struct child *c);
 
 /* MTUI_E_GONE when it has ended; never hits another process that got the same pid, where the kernel

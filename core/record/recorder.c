@@ -461,6 +461,12 @@ static int not_ready(const struct recorder *r, const char *what, struct err *err
     return 0;
 }
 
+void recorder_drain(struct recorder *r)
+{
+    if (!r->child_ended)
+        child_drain(r->child);
+}
+
 int recorder_snapshot(struct recorder *r, const char *reason, struct err *err)
 {
     int rc = not_ready(r, "no snapshot", err);

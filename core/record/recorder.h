@@ -101,6 +101,8 @@ int recorder_ping(struct recorder *r, struct err *err);
  * stopped by someone (SIGSTOP) does not answer: from the first call on it is continued, so that it can finish. */
 #define RECORDER_PRESS_NS 2000000000u
 int recorder_stop(struct recorder *r, struct err *err);
+/* Reports what it has said by now, without waiting for the loop to come to it. */
+void recorder_drain(struct recorder *r);
 /* Gives up waiting for the outstanding snapshot; the recording goes on. When it comes after all it
  * is kept and reported with a remark, and until then no other can be asked for. */
 int recorder_give_up(struct recorder *r, struct err *err);

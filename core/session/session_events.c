@@ -274,6 +274,8 @@ static void on_target(void *arg, enum target_state state)
     session_log(s, SESSION_INFO, "%s", sentence);
     if (s->triggers)
         trigger_set_drain(s->triggers);
+    if (s->rec) /* `step` tells of the hits */
+        recorder_drain(s->rec);
     /* Children that are traced too may go on; the recorder ends with the last of them. */
     if (!s->setup.children)
         session_begin_stop(s, sentence);

@@ -362,8 +362,8 @@ static void record(struct recorder *r)
     }
 }
 
-/* The windows in progress end; what was asked for, or the one file, is written. Without mtui, or by a signal,
- * that is everything there is. */
+/* The windows in progress end; what was asked for, or the one file, is written. The call of a hit that fired is about
+ * to be asked for, if the target had not ended with it. Without mtui, or by a signal, that is everything there is. */
 static void finish(struct recorder *r)
 {
     struct err err;
@@ -371,7 +371,7 @@ static void finish(struct recorder *r)
     step_tracer_release(r->tracer);
     if (r->opt->one_file)
         write_file(r, r->opt->output);
-    else if ((r->wanted || r->ended || r->failed || r->orphaned) && r->done.len)
+    else if ((r->wanted || r->fired || r->ended || r->failed || r->orphaned) && r->done.len)
         write_snapshot(r);
     if (r->orphaned || step_orphan_are_we(r->parent, r->opt->ctl_fd)) /* perhaps only now */
         step_orphan_keep(r->opt->output, r->dumps);
