@@ -196,14 +196,10 @@ void call_rows_sort(struct call_rows *r, enum call_column column, bool inverted)
 
 int call_rows_filter(struct call_rows *r, const struct trace *t, const char *text, struct err *err)
 {
-    struct row_filter *f = NULL;
-    if (text && *text &&
-        row_filter_new(&f, text, filter_fields, sizeof filter_fields / sizeof *filter_fields, t, err) < 0)
-        return MTUI_E_INVAL;
-    row_filter_free(r->filter);
-    r->filter = f;
-    rebuild(r);
-    return 0;
+    int rc = row_filter_set(&r->filter, text, filter_fields, sizeof filter_fields / sizeof *filter_fields, t, err);
+    if (rc == 0)
+        rebuild(r);
+    return rc;
 }
 
 const char *call_rows_filter_text(const struct call_rows *r)

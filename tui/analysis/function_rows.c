@@ -165,14 +165,10 @@ void function_rows_sort(struct function_rows *r, enum function_column column, bo
 
 int function_rows_filter(struct function_rows *r, const char *text, struct err *err)
 {
-    struct row_filter *f = NULL;
-    if (text && *text && row_filter_new(&f, text, filter_fields, sizeof filter_fields / sizeof *filter_fields,
-                                        r->trace, err) < 0)
-        return MTUI_E_INVAL;
-    row_filter_free(r->filter);
-    r->filter = f;
-    rebuild(r);
-    return 0;
+    int rc = row_filter_set(&r->filter, text, filter_fields, sizeof filter_fields / sizeof *filter_fields, r->trace, err);
+    if (rc == 0)
+        rebuild(r);
+    return rc;
 }
 
 const char *function_rows_filter_text(const struct function_rows *r)

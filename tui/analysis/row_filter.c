@@ -222,8 +222,8 @@ static size_t read_word(const struct parser *p, const char *s, char *out)
     return n;
 }
 
-int row_filter_new(struct row_filter **out, const char *text, const struct filter_field *fields, size_t n,
-                   const struct trace *t, struct err *err)
+static int parse(struct row_filter **out, const char *text, const struct filter_field *fields, size_t n,
+                 const struct trace *t, struct err *err)
 {
     struct parser p = {xcalloc(1, sizeof *p.f), fields, n, t, NULL, err};
     char *word = xmalloc(strlen(text) + 1);
@@ -242,6 +242,18 @@ int row_filter_new(struct row_filter **out, const char *text, const struct filte
         return MTUI_E_INVAL;
     }
     *out = p.f;
+    return 0;
+}
+
+int row_filter_set(struct row_filter **f, const char *text, const struct filter_field *fields, size_t n,
+                   const struct trace *t, struct err *err)
+{
+    struct row_filter *parsed = NULL;
+    int rc = text && *text ? parse(&parsed, text, fields, n, t, err) : 0;
+    if (rc < 0)
+        return rc;
+    row_filter_free(*f);
+    *f = parsed;
     return 0;
 }
 

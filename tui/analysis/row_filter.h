@@ -38,8 +38,8 @@ struct filter_values {
 
 struct row_filter;
 
-/* fields must outlive it. MTUI_E_INVAL with a sentence. */
-int row_filter_new(struct row_filter **out, const char *text, const struct filter_field *fields, size_t n,
+/* Replaces *f; NULL or "": by none (NULL). fields must outlive it. MTUI_E_INVAL with a sentence: *f stays. */
+int row_filter_set(struct row_filter **f, const char *text, const struct filter_field *fields, size_t n,
                    const struct trace *t, struct err *err);
 void row_filter_free(struct row_filter *f);
 
