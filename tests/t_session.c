@@ -407,6 +407,25 @@ static void field_B4_fill_is_known_when_a_trigger_fires(void **state)
     }
 }
 
+static void test_a_stopped_target_is_named(void **state)
+{
+    for (int stopped = 0; stopped < 2; stopped++) {
+        struct bench b;
+        char text[64];
+        bench_set_up(&b, "");
+        if (stopped)
+            bench_hang(b.target.pid);
+        b.target_hangs = stopped;
+        bench_start_armed(&b);
+        snprintf(text, sizeof text, "process %ld is stopped: ", (long)b.target.pid);
+        assert_int_equal(bench_log_has(&b, text), stopped);
+        session_stop(b.session, NULL);
+        bench_wait_end(&b);
+        bench_tear_down(&b, true);
+    }
+    (void)state;
+}
+
 static void test_too_hot(void **state)
 {
     (void)state;
@@ -454,7 +473,7 @@ int main(void)
         cmocka_unit_test(test_delete),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_run),     cmocka_unit_test(test_trigger),
         cmocka_unit_test(field_B4_fill_is_known_when_a_trigger_fires),
-        cmocka_unit_test(test_too_hot),
+        cmocka_unit_test(test_too_hot), cmocka_unit_test(test_a_stopped_target_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,9 +59,22 @@ static unsigned fill_permille(const struct session *s, uint64_t from_cpu, uint64
     return fill >= 1000.0 ? 1000 : (unsigned)fill;
 }
 
+/* Nothing would happen, and nobody would know why. */
+static void say_if_stopped(struct session *s)
+{
+    for (size_t i = 0; i < s->targets.len && !s->setup.argv; i++) {
+        struct proc_stat stat;
+        long pid = (long)target_pid(s->targets.data[i]);
+        if (proc_stat_read("/proc", target_pid(s->targets.data[i]), 0, &stat, NULL) == 0 && stat.state == 'T')
+            session_log(s, SESSION_WARNING, "process %ld is stopped: there is nothing to record until it goes on "
+                        "(kill -CONT %ld)", pid, pid);
+    }
+}
+
 void session_watch_armed(struct session *s)
 {
     uint64_t cpu = session_cpu_time_ns(s);
+    say_if_stopped(s);
     s->fill_cpu_ns = s->emptied_cpu_ns = cpu ? cpu : 1;
 }
 
