@@ -105,7 +105,7 @@ EOF
     ! grep -q 'had begun .* before the recording' "$tmp/err" ||
         missing=$(awk -F'\t' -v from=$((end - ns)) '
             NR > 1 && (!first || $3 < first) {first = $3}
-            END {printf "%d", first > from ? first - from : 0}' "$tmp/spans")
+            END {printf "%d", (first > from ? first - from : 0)}' "$tmp/spans")
     check "nothing of it is missing silently ($spans and $lost of $ns ns, $missing before the recording)" \
         [ $((spans + lost + missing)) -ge $((ns / 100 * 95)) ]
 }
