@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
@@ -326,6 +327,20 @@ static void marks_are_what_is_copied_and_written(void **state)
     char *text = run_read_file(path, NULL);
     assert_string_equal(text, "duration_ns\ttimes_p50\tstart_ns\ttid\tnote\tcaller\n"
                               "100\t5.00\t50\t200\t\trun\n20\t1.00\t100\t100\t\tmain\n");
+    /* With its format; and a format of the trace is not the name of a file. */
+    unlink(path);
+    snprintf(line, sizeof line, "export tsv %s", path);
+    command(&r, line);
+    assert_non_null(strstr(r.m->say, path));
+    char *again = run_read_file(path, NULL);
+    assert_string_equal(again, text);
+    command(&r, "export json x.json");
+    assert_string_equal(r.m->say, "this list is written as tsv: \"tsv calls.tsv\"; the trace as json from the timeline");
+    assert_int_equal(access("json x.json", F_OK), -1);
+    press(&r, "x");
+    assert_true(see(&r, "Export (FORMAT FILE): tsv calls.tsv"));
+    press(&r, "Esc");
+    free(again);
     free(text);
     run_remove_tree(dir);
     free(dir);

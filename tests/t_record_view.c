@@ -226,14 +226,15 @@ static void test_recording(void **state)
     b.m->want.answer(b.m->want.answer_arg, true);
     wait_text(&b, "deleted");
 
-    /* A question whose recording has ended meanwhile is gone. */
+    /* A question whose recording has ended meanwhile becomes another. */
     act(&b, ACT_START_STOP);
     wait_text(&b, "[ENABLED]");
     act(&b, ACT_QUIT);
     assert_non_null(b.m->want.question);
     session_stop(b.m->session, NULL);
     wait_text(&b, "[ENDED]");
-    assert_null(b.m->want.question);
+    assert_string_equal(b.m->want.question, "The recording has ended. Quit?");
+    b.m->want.answer(b.m->want.answer_arg, false);
     assert_false(b.m->want.quit);
 
     /* Another recording in the same run. */
@@ -320,6 +321,20 @@ static void test_quit_with_a_program(void **state)
     kill_program(&b);
     assert_true(run_until(wants_quit, &b, SOON));
     assert_null(b.m->want.question);
+    tear_down(&b);
+    session_setup_free(&setup);
+
+    /* The recording ends while the question is whether to finish it. */
+    run_program(&b, &setup, "");
+    act(&b, ACT_QUIT);
+    assert_string_equal(b.m->want.question, "A recording is running. Finish it and quit?");
+    kill_program(&b);
+    wait_text(&b, "[ENDED]");
+    assert_non_null(b.m->want.question);
+    assert_string_equal(b.m->want.question, "The recording has ended. Quit?");
+    assert_false(b.m->want.quit);
+    b.m->want.answer(b.m->want.answer_arg, true);
+    assert_true(b.m->want.quit);
     tear_down(&b);
     session_setup_free(&setup);
 

@@ -9,12 +9,14 @@
 static uint64_t time_of(const struct pt_piece *p, const struct pt_clock *clock)
 {
     const struct pt_stream *s = p->stream;
+    if (!s->stamps.len || !clock->time_mult)
+        return 0;
     const uint8_t *psb = pt_packet_find_psb(s->data + p->from, s->data + p->stop);
     const struct pt_stamp *t = psb ? pt_stamps_of_psb(&s->stamps, (size_t)(psb - s->data)) : NULL;
     const struct pt_stamp *end = s->stamps.data + s->stamps.len;
     while (t && t < end && t->at < p->stop && t->wrong)
         t++;
-    return t && t < end && t->at < p->stop && clock->time_mult ? pt_time_ns(clock, t->tsc) : 0;
+    return t && t < end && t->at < p->stop ? pt_time_ns(clock, t->tsc) : 0;
 }
 
 bool pt_stream_next_sync(const struct pt_stream *s, const struct pt_clock *clock, size_t *at, uint64_t *time_ns)

@@ -170,7 +170,7 @@ static void on_ended(void *arg)
     struct record *r = arg;
     session_get_status(r->session, &r->status);
     model_set_session(r->m, r->session, false);
-    model_withdraw(r->m, answer_stop, r);
+    bool asked = model_withdraw(r->m, answer_stop, r);
     if (r->status.state == SESSION_ENDED)
         model_say(r->m, "%s", r->status.sentence);
     else if (r->status.too_hot && !r->quitting)
@@ -179,6 +179,8 @@ static void on_ended(void *arg)
         model_error(r->m, "%s", r->status.sentence);
     if (r->quitting)
         quit_now(r);
+    else if (asked && !r->asks_force) /* whoever was about to answer shall not press that key on something else */
+        model_ask(r->m, "The recording has ended. Quit?", answer_stop, r);
 }
 
 void v_record_free_session(struct record *r)

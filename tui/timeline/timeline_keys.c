@@ -16,8 +16,10 @@ static bool zoom(struct timeline *tl, bool in)
     /* A cursor that has left the screen gives way to the middle of it. */
     if (col < 0 || col >= tl->view.cols)
         col = tl->view.cols / 2;
-    if (in ? !viewport_zoom_in(&tl->view, col) : !viewport_zoom_out(&tl->view, col))
-        model_say(tl->m, in ? "1 ns takes 8 columns: as near as it gets" : "the whole trace is in view");
+    if (in && !viewport_zoom_in(&tl->view, col))
+        model_say(tl->m, "1 %s takes 8 columns: as near as it gets", tl_instructions(tl) ? "insn" : "ns");
+    if (!in && !viewport_zoom_out(&tl->view, col))
+        model_say(tl->m, "the whole trace is in view");
     return true;
 }
 

@@ -214,7 +214,7 @@ static void status(void *view, char *out, size_t size)
         snprintf(way, sizeof way, "   [history %zu]", tl->view.back.len);
     snprintf(out, size, "%s across   %s/col   cursor %s%s   zoom level %d%s",
              tl_duration(tl, a, viewport_length_ns(&tl->view)),
-             tl->view.place.col_fp < ((flame_u128)1 << FLAME_FRACTION_BITS) ? "< 1 ns"
+             tl->view.place.col_fp < ((flame_u128)1 << FLAME_FRACTION_BITS) ? tl_instructions(tl) ? "< 1 insn" : "< 1 ns"
                                                                            : tl_duration(tl, b, col),
              tl_time(tl, c, tl->cursor_ns), mark, viewport_zoom_level(&tl->view), way);
 }

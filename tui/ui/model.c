@@ -346,15 +346,15 @@ void model_ask(struct model *m, const char *question, model_answer_fn *answer, v
     m->dirty = true;
 }
 
-void model_withdraw(struct model *m, model_answer_fn *answer, const void *arg)
+bool model_withdraw(struct model *m, model_answer_fn *answer, const void *arg)
 {
     struct model_requests *w = &outermost(m)->want;
     if (!w->question || w->answer != answer || w->answer_arg != arg)
-        return;
+        return false;
     set_string(&w->question, NULL);
     w->answer(w->answer_arg, false);
     w->answer = NULL;
-    outermost(m)->dirty = true;
+    return outermost(m)->dirty = true;
 }
 
 void model_prompt(struct model *m, const char *label, const char *initial, model_line_fn *line,

@@ -203,8 +203,9 @@ void model_go(struct model *m, const char *screen);
 /* Asks a question that y or n answers; one at a time, a newer one cancels (answers no to) the older. */
 void model_ask(struct model *m, const char *question, model_answer_fn *answer, void *arg);
 
-/* The reason for a question has gone: it is answered no, if it is the one whose answer and arg these are. */
-void model_withdraw(struct model *m, model_answer_fn *answer, const void *arg);
+/* The reason for a question has gone: it is answered no, if it is the one whose answer and arg these are.
+ * True: it was. */
+bool model_withdraw(struct model *m, model_answer_fn *answer, const void *arg);
 
 /* Reads a line, with `initial` in it at first; a newer prompt cancels the older. */
 void model_prompt(struct model *m, const char *label, const char *initial, model_line_fn *line,

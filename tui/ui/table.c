@@ -6,8 +6,11 @@
 
 #include "core/base/fmt.h"
 #include "core/base/utf8.h"
+#include "decode/export/export.h"
 #include "tui/ui/line.h"
 #include "tui/ui/list_export.h"
+
+#define FORMAT "tsv"
 
 static bool is_sorting(enum action act)
 {
@@ -25,14 +28,32 @@ static void sort_by(struct table *t, const char *title)
     t->ops->arrange(t->screen);
 }
 
-static void on_path(void *arg, const char *path)
+/* "tsv FILE", "tsv" or "FILE". A format in which only the trace can be written is no name of a file. */
+static void on_path(void *arg, const char *text)
 {
     struct table *t = arg;
-    char rows[48];
+    enum export_format format;
+    struct err err;
+    char rows[48], word[32] = "";
+    int used = 0;
+    if (!text || sscanf(text, " %31s %n", word, &used) < 1)
+        return;
+    const char *path = strcmp(word, FORMAT) ? text : text[used] ? text + used : t->ops->file;
+    if (export_parse_format(word, &format, &err) == 0) {
+        model_error(t->m, "this list is written as " FORMAT ": \"" FORMAT " %s\"; the trace as %s from the timeline",
+                    t->ops->file, word);
+        return;
+    }
     const size_t marked = list_marked_rows(t->list), n = marked ? marked : t->ops->count(t->screen);
     snprintf(rows, sizeof rows, "%s%s%s", marked ? "marked " : "", t->ops->row, n == 1 ? "" : "s");
-    if (path && *path)
-        list_export(t->m, t->list, path, n, rows);
+    list_export(t->m, t->list, path, n, rows);
+}
+
+static void ask_path(struct table *t)
+{
+    char initial[64];
+    snprintf(initial, sizeof initial, FORMAT " %s", t->ops->file);
+    model_prompt(t->m, "Export (FORMAT FILE): ", initial, on_path, t);
 }
 
 static bool cancel(struct table *t)
@@ -95,7 +116,7 @@ bool table_action(struct table *t, enum action act, const char *arg)
         if (arg && *arg)
             on_path(t, arg);
         else
-            model_prompt(t->m, "Export to: ", t->ops->file, on_path, t);
+            ask_path(t);
         return true;
     case ACT_CANCEL:
         return cancel(t);
