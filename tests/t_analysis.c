@@ -399,13 +399,44 @@ static void any_size(void **state)
     rig_close(&r);
 }
 
+/* The longest calls at every width: a number stands there whole, or does not. */
+static void longest_calls_stand_whole(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, gentrace_parse("thread 24752 spinner\n+ 0 main\n+ 241268267 wait\n- 2241268267\n"
+                                "+ 2500000001 wait\n- 2500000041\n- 3000000000\n"),
+             NULL, GLYPHS_UNICODE, 24, 80);
+    command(&r, "functions");
+    command(&r, "filter ^wait$");
+    static const char *const all[] = {"2.00 s  at 241.268267 ms  tid 24752", " 40 ns  at 2.500000001 s  tid 24752"};
+    for (int cols = 60; cols <= 100; cols++) {
+        surface_resize(r.s, 24, cols);
+        ui_draw(r.ui, r.s);
+        for (size_t i = 0; i < 2; i++) {
+            char fact[64];
+            snprintf(fact, sizeof fact, "%.*s", (int)(strstr(all[i], "  at") - all[i]), all[i]);
+            assert_true(see(&r, fact));
+            assert_true(cols < 80 || see(&r, all[i]));
+            for (int row = 0; row < 24; row++) {
+                char *line = golden_row(r.s, row), *at = strstr(line, fact);
+                if (at && (at = strstr(at, "  at ")))
+                    assert_true(strstr(all[i], at) != NULL &&
+                                (strstr(at, "tid 24752") || strcmp(at + strlen(at) - 2, i ? " s" : "ms") == 0));
+                free(line);
+            }
+        }
+    }
+    rig_close(&r);
+}
+
 int main(void)
 {
     setlocale(LC_ALL, "C.UTF-8");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compare_from_the_timeline), cmocka_unit_test(compare_is_a_list),
         cmocka_unit_test(calls_of_a_function),       cmocka_unit_test(asked_from_everywhere),
-        cmocka_unit_test(instructions_stand_whole),
+        cmocka_unit_test(instructions_stand_whole),  cmocka_unit_test(longest_calls_stand_whole),
         cmocka_unit_test(in_the_background),         cmocka_unit_test(any_size),
         cmocka_unit_test(grows),                     cmocka_unit_test(calls_are_exported_as_numbers),
     };

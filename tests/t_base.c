@@ -52,6 +52,26 @@ static void axis_times(void **state)
     assert_string_equal(fmt_time(b, 0, 1000000), "0 ms");
 }
 
+/* Rounded to a tenth, not cut; 100.0 is all of it. */
+static void shares(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t part, whole;
+        const char *text;
+    } cases[] = {
+        {30, 70, "42.9"},     {230, 83170, "0.3"},       {9966, 100000, "10.0"},
+        {1, 2000, "0.1"},     {1, 2001, "0.0"},          {0, 5, "0.0"},
+        {0, 0, "0.0"},        {7, 7, "100.0"},           {9994, 10000, "99.9"},
+        {9999, 10000, "99.9"}, {8, 7, "100.0"},          {UINT64_MAX / 3, UINT64_MAX, "33.3"},
+        {UINT64_MAX - 1, UINT64_MAX, "99.9"},            {UINT64_MAX, UINT64_MAX, "100.0"},
+    };
+    char b[FMT_MAX];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(fmt_percent(b, cases[i].part, cases[i].whole), cases[i].text);
+    assert_int_equal(fmt_permille(30, 70), 429);
+}
+
 static void sizes_and_counts(void **state)
 {
     (void)state;
@@ -229,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations),
         cmocka_unit_test(axis_times),
+        cmocka_unit_test(shares),
         cmocka_unit_test(sizes_and_counts),
         cmocka_unit_test(text_is_harmless),
         cmocka_unit_test(widths),

@@ -166,7 +166,7 @@ static void keys_mean_the_same(void **state)
     act(&r, ACT_MERGED, NULL);
     assert_true(chosen(&r, "main"));
     assert_true(golden_find(r.s, "total 1.50 us (100.0 % of all)"));
-    assert_true(golden_find(r.s, "self 400 ns (26.6 %)"));
+    assert_true(golden_find(r.s, "self 400 ns (26.7 %)"));
     act(&r, ACT_LONGEST_CHILD, NULL);
     assert_true(chosen(&r, "request"));
     act(&r, ACT_ZOOM_FIT, NULL);

@@ -279,7 +279,7 @@ static void ranges_and_marks(void **state)
     assert_int_equal(r.m->range_end_ns, 1100000);
     act(&r, ACT_CANCEL);
     act_with(&r, ACT_MARK_SET, "q");
-    assert_string_equal(r.m->say, "mark q at 50.0 us");
+    assert_string_equal(r.m->say, "mark q at 50.000 us");
     act_with(&r, ACT_GOTO, "350us");
     draw(&r);
     assert_true(golden_find(r.s, "mark q"));

@@ -118,8 +118,8 @@ static void range_totals(void **state)
     struct rig r;
     for (int cols = 80; cols <= 160; cols += 20) {
         open_long_range(&r, "", cols);
-        assert_true(golden_find(r.s, "A 100 ms"));
-        assert_true(golden_find(r.s, "B 1.10"));
+        assert_true(golden_find(r.s, "A 100.000000 ms"));
+        assert_true(golden_find(r.s, "B 1.100000000 s"));
         assert_true(golden_find(r.s, "delta 1.00 s"));
         assert_true(golden_find(r.s, "thread 4012345: 5 spans"));
         assert_true(golden_find(r.s, "busy 60.0 %  switches 2  gaps 1"));
@@ -133,6 +133,86 @@ static void range_totals(void **state)
         assert_true(golden_find(r.s, "gaps 1"));
         rig_close(&r);
     }
+}
+
+/* Whatever the zoom: what is selected and the ends of a range are told to the nanosecond, at every width. */
+static void times_are_exact(void **state)
+{
+    (void)state;
+    struct rig r;
+    const char *text = "sampled 1000000\nthread 24752 spinner\n+ 5000000000 main\n"
+                       "+ 5000106829 f\n- 5000212345\n+ 5353123456 g\n- 5353223456\n- 7000000000\n";
+    for (int cols = 60; cols <= 200; cols += 20) {
+        rig_open(&r, gentrace_parse(text), GLYPHS_UNICODE, COLOR_256, 24, cols);
+        act(&r, ACT_ZOOM_ALL);
+        act_with(&r, ACT_GOTO, "150us");
+        act(&r, ACT_CALLEE);
+        draw(&r);
+        assert_string_equal(selected_name(&r), "f");
+        assert_true(golden_find(r.s, "start 106.829 us "));
+        act(&r, ACT_SPAN_NEXT);
+        draw(&r);
+        assert_string_equal(selected_name(&r), "g");
+        assert_true(golden_find(r.s, "start 353.123456 ms "));
+        act_with(&r, ACT_GOTO, "500.123456ms");
+        act(&r, ACT_RANGE);
+        act_with(&r, ACT_GOTO, "500200us");
+        draw(&r);
+        assert_true(golden_find(r.s, "A 500.123456 ms  B 500.200000 ms  delta 76.5 us"));
+        assert_true(golden_find(r.s, "gaps 0"));
+        assert_true(golden_find(r.s, "thread 24752: 1 span  busy 100.0 %"));
+        act(&r, ACT_CANCEL);
+        act_with(&r, ACT_MARK_SET, "q");
+        draw(&r);
+        assert_true(golden_find(r.s, "mark q  500.200000 ms"));
+        rig_close(&r);
+    }
+}
+
+/* A header loses whole facts; what hides calls is among the last. */
+static void headers_lose_whole_facts(void **state)
+{
+    (void)state;
+    static const char *const facts[] = {"24752 spinner", "16 spans", "sampled \u00b11.00 ms", "depth 0-1 of 2",
+                                        "15 no-sample"};
+    const size_t n = sizeof facts / sizeof *facts;
+    char text[2000];
+    size_t len = (size_t)snprintf(text, sizeof text, "sampled 1000000\nthread 24752 spinner\n+ 0 main\n");
+    for (int i = 0; i < 15; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "+ %d00000000 f\n- %d50000000\n", i, i);
+    len += (size_t)snprintf(text + len, sizeof text - len, "- 2000000000\n");
+    for (int i = 0; i < 15; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "gap %d60000000 %d70000000 no-sample\n", i, i);
+    size_t shown = 0;
+    for (int cols = 20; cols <= 100; cols++) {
+        struct rig r;
+        rig_open(&r, gentrace_parse(text), GLYPHS_UNICODE, COLOR_256, 30, cols);
+        draw(&r);
+        char *row = golden_row(r.s, r.tl->at.rows.row), *save = NULL;
+        char *first = strstr(row, "24752 spinner");
+        assert_non_null(first);
+        size_t here = 0;
+        for (char *fact = first; fact; fact = save) {
+            size_t i = 0;
+            if ((save = strstr(fact, "   "))) {
+                *save = '\0';
+                save += 3;
+            }
+            while (i < n && strcmp(facts[i], fact) != 0)
+                i++;
+            if (i == n)
+                fail_msg("%d columns: \"%s\"", cols, fact);
+            here++;
+            if (i == n - 1)
+                break;
+        }
+        assert_true(here >= shown);
+        assert_true(cols < 31 || golden_find(r.s, "   15 no-sample"));
+        shown = here;
+        free(row);
+        rig_close(&r);
+    }
+    assert_int_equal(shown, n);
 }
 
 /* Whether a cell of the surface shows anything. */
@@ -207,6 +287,8 @@ int main(void)
         cmocka_unit_test(colours),
         cmocka_unit_test(any_size),
         cmocka_unit_test(range_totals),
+        cmocka_unit_test(times_are_exact),
+        cmocka_unit_test(headers_lose_whole_facts),
         cmocka_unit_test(every_span_shows),
         cmocka_unit_test(compact),
     };

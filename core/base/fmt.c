@@ -96,6 +96,22 @@ char *fmt_count_short(char *out, uint64_t n)
     return out;
 }
 
+unsigned fmt_permille(uint64_t part, uint64_t whole)
+{
+    __extension__ typedef unsigned __int128 wide;
+    if (part >= whole)
+        return whole ? 1000 : 0;
+    const unsigned rounded = (unsigned)(((wide)part * 2000 + whole) / ((wide)whole * 2));
+    return rounded < 1000 ? rounded : 999;
+}
+
+char *fmt_percent(char *out, uint64_t part, uint64_t whole)
+{
+    const unsigned permille = fmt_permille(part, whole);
+    snprintf(out, FMT_MAX, "%u.%u", permille / 10, permille % 10);
+    return out;
+}
+
 char *fmt_age(char *out, uint64_t seconds)
 {
     uint64_t days = seconds / 86400, h = seconds / 3600 % 24, m = seconds / 60 % 60;

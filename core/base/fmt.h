@@ -27,6 +27,11 @@ char *fmt_count(char *out, uint64_t n);
 /* "980" "12.4k" "3.1M": for counts where space is short. */
 char *fmt_count_short(char *out, uint64_t n);
 
+/* What part is of whole in thousandths, rounded to the nearest, but 1000 only when it is all of it; 0 of nothing. */
+unsigned fmt_permille(uint64_t part, uint64_t whole);
+/* The same as "42.9": percent, without a sign. */
+char *fmt_percent(char *out, uint64_t part, uint64_t whole);
+
 /* "00:04:10" below a day, "11d04h" from there. */
 char *fmt_age(char *out, uint64_t seconds);
 

@@ -119,7 +119,7 @@ static const char *edge_calls(const struct stats_edge *e, char count[FMT_MAX], c
 static void draw_edges(struct function_pane *p, struct surface *s, struct rect r, const char *title,
                        const struct stats_edge *edges, size_t n, const struct glyphs *g)
 {
-    char name[300], count[FMT_MAX], right[FMT_MAX + 8];
+    char name[300], count[FMT_MAX], share[FMT_MAX], right[FMT_MAX + 8];
     uint64_t sum = 0;
     int right_cols = 0;
     surface_text(s, r.row, r.col, r.cols, title, SIZE_MAX, (struct style){.ink = ROLE_HEADER});
@@ -131,8 +131,8 @@ static void draw_edges(struct function_pane *p, struct surface *s, struct rect r
     }
     for (size_t i = 0; i < n && (int)i < r.rows - 1; i++) {
         const int row = r.row + 1 + (int)i, room = r.cols - EDGE_NAME_COL - right_cols - 2;
-        surface_printf(s, row, r.col + 1, r.cols - 1, (struct style){0}, "%5.1f %%",
-                       (double)edges[i].calls * 100 / (double)sum);
+        surface_printf(s, row, r.col + 1, r.cols - 1, (struct style){0}, "%5s %%",
+                       fmt_percent(share, edges[i].calls, sum));
         name_of(p, edges[i].fn, room, name, sizeof name);
         line_cut(s, row, r.col + EDGE_NAME_COL, room, name, (struct style){0}, g);
         surface_printf(s, row, r.col + r.cols - right_cols - 1, right_cols, (struct style){0}, "%*s", right_cols,
@@ -198,25 +198,32 @@ void function_pane_histogram(struct surface *s, struct rect r, const struct func
     }
 }
 
-static void draw_longest(struct function_pane *p, struct surface *s, struct rect r)
+static void draw_longest(struct function_pane *p, struct surface *s, struct rect r, const struct glyphs *g)
 {
     const bool instructions = trace_info(p->trace)->instructions;
     const uint64_t first_ns = trace_info(p->trace)->first_ns;
-    char d[FMT_MAX], at[FMT_MAX];
+    char d[FMT_MAX], at[FMT_MAX], text[2 * FMT_MAX + 40];
+    int longest_cols = 0;
     surface_text(s, r.row, r.col, r.cols, "Longest calls  [ ] choose", SIZE_MAX,
                  (struct style){.ink = ROLE_HEADER});
     size_t rows = r.rows > 1 ? (size_t)r.rows - 1 : 0;
     size_t top = p->chosen >= rows && rows > 0 ? p->chosen - rows + 1 : 0;
-    for (size_t i = top; p->known && i < p->ncalls && i < top + rows; i++) {
+    size_t end = !p->known ? 0 : p->ncalls < top + rows ? p->ncalls : top + rows;
+    for (size_t i = top; i < end; i++) {
+        int cols = (int)strlen(ruler_duration(d, p->calls[i].duration_ns, instructions));
+        longest_cols = cols > longest_cols ? cols : longest_cols;
+    }
+    for (size_t i = top; i < end; i++) {
         const struct stats_call *c = &p->calls[i];
         bool here = i == p->chosen;
-        surface_printf(s, r.row + 1 + (int)(i - top), r.col, r.cols,
-                       (struct style){.ink = here ? ROLE_SELECT : ROLE_DEFAULT,
-                                      .paper = here ? ROLE_SELECT : ROLE_DEFAULT},
-                       "%s%9s  at %s  tid %d", here ? ">" : " ",
-                       ruler_duration(d, c->duration_ns, instructions),
-                       ruler_time(at, (int64_t)(c->start_ns - first_ns), 1, instructions),
-                       (int)trace_thread(p->trace, c->thread)->tid);
+        snprintf(text, sizeof text, "%s%*s  at %s  tid %d", here ? ">" : " ", longest_cols,
+                 ruler_duration(d, c->duration_ns, instructions),
+                 ruler_time(at, (int64_t)(c->start_ns - first_ns), 1, instructions),
+                 (int)trace_thread(p->trace, c->thread)->tid);
+        line_draw(s, r.row + 1 + (int)(i - top), r.col, r.cols, text,
+                  (struct style){.ink = here ? ROLE_SELECT : ROLE_DEFAULT,
+                                 .paper = here ? ROLE_SELECT : ROLE_DEFAULT},
+                  g);
     }
 }
 
@@ -242,5 +249,5 @@ void function_pane_draw(struct function_pane *p, struct surface *s, struct rect 
     a.row = b.row = r.row + 1 + upper;
     a.rows = b.rows = lower;
     function_pane_histogram(s, a, f, UINT64_MAX, trace_info(p->trace)->instructions, g);
-    draw_longest(p, s, b);
+    draw_longest(p, s, b, g);
 }

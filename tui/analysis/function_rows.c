@@ -104,7 +104,7 @@ static uint64_t filter_number(const void *arg, const void *row, int id)
     const struct function_rows *r = arg;
     const struct function_stats *f = row;
     if (id == FCOL_SELF_SHARE) /* as it is shown: rounded to a tenth of a percent */
-        return r->self_sum ? (uint64_t)((double)f->self_ns * 1000 / (double)r->self_sum + 0.5) : 0;
+        return fmt_permille(f->self_ns, r->self_sum);
     return value(f, (enum function_column)id);
 }
 
@@ -229,11 +229,9 @@ void function_rows_cell(const struct function_rows *r, size_t row, enum function
         snprintf(out, LIST_CELL_MAX, "%s%s", stats_estimated(r->stats) ? "~" : "",
                  fmt_count(text, f->calls));
         break;
-    case FCOL_SELF_SHARE: {
-        double share = r->self_sum ? (double)f->self_ns * 100 / (double)r->self_sum : 0;
-        snprintf(out, LIST_CELL_MAX, "%.1f", share);
+    case FCOL_SELF_SHARE:
+        snprintf(out, LIST_CELL_MAX, "%s", fmt_percent(text, f->self_ns, r->self_sum));
         break;
-    }
     case FCOL_HIST:
         function_histogram(f, r->glyphs, bars, 6);
         for (int i = 0; i < 6; i++)

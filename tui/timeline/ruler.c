@@ -95,8 +95,9 @@ void ruler_draw(struct surface *s, int row, int col, const struct viewport *v, b
         if (at < 0)
             continue;
         char text[FMT_MAX];
+        const int room = v->cols - at - 1;
         surface_put(s, row, col + at, glyph(g, GLYPH_TICK), style);
-        surface_text(s, row, col + at + 1, v->cols - at - 1, ruler_time(text, tick, step, instructions),
-                     SIZE_MAX, style);
+        if ((int)strlen(ruler_time(text, tick, step, instructions)) <= room) /* part of it is another time */
+            surface_text(s, row, col + at + 1, room, text, SIZE_MAX, style);
     }
 }

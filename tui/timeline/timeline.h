@@ -197,6 +197,8 @@ bool tl_instructions(const struct timeline *tl);
 char *tl_duration(const struct timeline *tl, char *out, uint64_t ns);
 /* A time since the trace's start, as exact as the present zoom needs. */
 char *tl_time(const struct timeline *tl, char *out, uint64_t t_ns);
+/* The same to the nanosecond, or the instruction. */
+char *tl_time_exact(const struct timeline *tl, char *out, uint64_t t_ns);
 
 /* ---- timeline_fold.c ---- */
 
@@ -293,8 +295,6 @@ void tl_edit_source(struct timeline *tl, const char *arg);
 
 /* The selected span's callers from the outside in, itself last: "stack  main > f > [g]". */
 void tl_stack_text(struct timeline *tl, char *out, size_t size, int cols);
-/* Tenths of a percent. */
-unsigned tl_permille(uint64_t part, uint64_t whole);
 
 /* ---- timeline_merged.c ---- */
 

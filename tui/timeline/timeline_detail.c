@@ -11,12 +11,22 @@
 
 #define DETAIL_ROWS 6 /* the title and five lines */
 
+#define RANGE_COLS 132 /* of which a range with exact ends and its totals fit on one line */
+
+/* What is kept below the notes for the range, or the way from a mark. */
+static int range_rows(const struct timeline *tl, int cols)
+{
+    uint64_t from, to;
+    return tl_range(tl, &from, &to) ? (cols < RANGE_COLS ? 2 : 1) : tl->last_mark >= 0 ? 1 : 0;
+}
+
 /* Folds away on low screens. The search has a row of its own while there is one. */
 int tl_detail_rows(const struct timeline *tl, struct rect r)
 {
     if (!tl->details || r.rows < 21)
         return 0;
-    return DETAIL_ROWS + (tl->search ? 1 : 0) + tl_source_rows(tl, r.rows);
+    bool two_lines = !tl->inside && range_rows(tl, r.cols) > 1;
+    return DETAIL_ROWS + (two_lines ? 1 : 0) + (tl->search ? 1 : 0) + tl_source_rows(tl, r.rows);
 }
 
 struct pane {
@@ -31,11 +41,6 @@ static void put_line(struct pane *p, const char *text, enum role ink)
     if (p->row < p->r.row + p->r.rows)
         line_draw(p->s, p->row++, p->r.col + 1, p->r.cols - 1, text, (struct style){.ink = (uint16_t)ink},
                   p->tl->m->glyphs);
-}
-
-unsigned tl_permille(uint64_t part, uint64_t whole)
-{
-    return whole ? (unsigned)((flame_u128)part * 1000 / whole) : 0;
 }
 
 static const struct function *function_of(const struct timeline *tl, const struct span *s)
@@ -60,26 +65,26 @@ static uint64_t calls_below(struct timeline *tl, const struct span *s)
 static void draw_times(struct pane *p, const struct span *s)
 {
     struct timeline *tl = p->tl;
-    char start[FMT_MAX], dur[FMT_MAX], self_text[FMT_MAX], below[FMT_MAX], kids[FMT_MAX], text[512];
+    char start[FMT_MAX + 8], dur[FMT_MAX + 8], self_text[FMT_MAX + 8], kids[FMT_MAX + 16];
+    char below[FMT_MAX + 16], self_share[2 * FMT_MAX + 16], n[FMT_MAX], text[512];
     uint64_t length = s->end_ns - s->start_ns;
     uint64_t in_children = selection_child_time(tl->src, tl->pyramid, &tl->sel);
     uint64_t self = length > in_children ? length - in_children : 0;
     size_t from, to;
     selection_children(tl->src, &tl->sel, &from, &to);
-    unsigned share = tl_permille(self, length);
     /* ~ stands before what was not seen but inferred, or seen in samples only. */
     bool about = s->flags & (SPAN_INFERRED_START | SPAN_INFERRED_END | SPAN_SAMPLED);
-    const char *gap = p->r.cols >= 96 ? "   " : "  ";
-    char part[32];
-    snprintf(part, sizeof part, " (%u.%u %%)", share / 10, share % 10);
-    for (int narrow = 0; narrow < 2; narrow++) {
-        int len = snprintf(text, sizeof text, "start %s%sdur %s%s%sself %s%s%schildren %s%scalls below %s",
-                           tl_time(tl, start, s->start_ns), gap, about ? "~" : "",
-                           tl_duration(tl, dur, length), gap, tl_duration(tl, self_text, self),
-                           narrow ? "" : part, gap, fmt_count(kids, to - from), gap,
-                           fmt_count(below, calls_below(tl, s)));
-        if (len < p->r.cols)
-            break;
+    snprintf(start, sizeof start, "start %s", tl_time_exact(tl, n, s->start_ns));
+    snprintf(dur, sizeof dur, "dur %s%s", about ? "~" : "", tl_duration(tl, n, length));
+    snprintf(self_text, sizeof self_text, "self %s", tl_duration(tl, n, self));
+    snprintf(self_share, sizeof self_share, "%s (%s %%)", self_text, fmt_percent(n, self, length));
+    snprintf(kids, sizeof kids, "children %s", fmt_count(n, to - from));
+    snprintf(below, sizeof below, "calls below %s", fmt_count(n, calls_below(tl, s)));
+    struct line_fact facts[] = {{start, 0}, {dur, 1}, {self_share, 2}, {kids, 3}, {below, 4}};
+    const char *between = p->r.cols >= 96 ? "   " : "  ";
+    if (!line_join(text, sizeof text, p->r.cols - 1, between, facts, sizeof facts / sizeof *facts)) {
+        facts[2].text = self_text;
+        line_join(text, sizeof text, p->r.cols - 1, between, facts, sizeof facts / sizeof *facts);
     }
     put_line(p, text, ROLE_DEFAULT);
 }
@@ -164,17 +169,12 @@ static void draw_function(struct pane *p, const struct span *s)
     put_line(p, text, ROLE_DEFAULT);
 }
 
-static bool has_range_line(const struct timeline *tl)
-{
-    return tl->ranging || tl->m->range_end_ns > tl->m->range_start_ns || tl->last_mark >= 0;
-}
-
 /* Notes side by side; on a second line what does not fit, when the line of the range is not needed. */
 static void put_notes(struct pane *p, const char *const *notes, size_t n)
 {
     char text[512] = "";
     size_t len = 0;
-    bool may_break = !has_range_line(p->tl);
+    bool may_break = range_rows(p->tl, p->r.cols) == 0;
     for (size_t i = 0; i < n; i++) {
         if (len && may_break && len + 2 + strlen(notes[i]) > (size_t)p->r.cols - 2) {
             put_line(p, text, ROLE_WARN);
@@ -215,17 +215,16 @@ static void draw_notes(struct pane *p, const struct span *s)
 {
     struct timeline *tl = p->tl;
     char text[512] = "", d[FMT_MAX], n[FMT_MAX], w[FMT_MAX], name[160];
-    char calls[FMT_MAX + 32], off[FMT_MAX + 32] = "", share[32], most[200 + FMT_MAX];
+    char calls[FMT_MAX + 32], off[FMT_MAX + 32] = "", part[FMT_MAX], share[FMT_MAX + 8], most[200 + FMT_MAX];
     struct tl_aggregate a;
     if (tl_aggregate(tl, &a)) {
         struct flame_row row = flame_source_row(tl->src, tl->sel.thread, tl->sel.depth);
         const struct span *longest = &row.spans[a.longest];
-        unsigned busy = tl_permille(a.busy_ns, a.to_ns - a.from_ns);
         name_fit(name, sizeof name, function_of(tl, longest)->name, (size_t)(p->r.cols > 84 ? p->r.cols - 64 : 20));
         snprintf(calls, sizeof calls, "in this column: %s call%s", fmt_count(n, a.calls), a.calls == 1 ? "" : "s");
         if (a.waits)
             snprintf(off, sizeof off, "%s time%s off the CPU", fmt_count(w, a.waits), a.waits == 1 ? "" : "s");
-        snprintf(share, sizeof share, "%u.%u %% busy", busy / 10, busy % 10);
+        snprintf(share, sizeof share, "%s %% busy", fmt_percent(part, a.busy_ns, a.to_ns - a.from_ns));
         snprintf(most, sizeof most, "longest %s %s", name, tl_duration(tl, d, longest->end_ns - longest->start_ns));
         const struct line_fact facts[] = {{calls, 0}, {off, 2}, {share, 1}, {most, 3}, {"Enter zooms there", 4}};
         line_join(text, sizeof text, p->r.cols - 1, ", ", facts, sizeof facts / sizeof *facts);
@@ -267,7 +266,7 @@ static const struct gap *gap_at_cursor(const struct timeline *tl)
 static void draw_gap(struct pane *p, const struct gap *gap)
 {
     char d[FMT_MAX], text[1200];
-    int rows = p->r.row + p->r.rows - p->row - has_range_line(p->tl);
+    int rows = p->r.row + p->r.rows - p->row - range_rows(p->tl, p->r.cols);
     snprintf(text, sizeof text, "gap: %s, %s%s%.1000s", gap_cause_name(gap->cause),
              tl_duration(p->tl, d, gap->end_ns - gap->start_ns), gap->detail[0] ? ": " : "", gap->detail);
     line_wrap(p->s, (struct rect){p->row, p->r.col + 1, rows, p->r.cols - 2}, text,
@@ -282,7 +281,7 @@ bool tl_mark_text(const struct timeline *tl, char *out, size_t size)
         return false;
     uint64_t mark = tl->marks[tl->last_mark];
     bool before = tl->cursor_ns < mark;
-    snprintf(out, size, "mark %c  %s   cursor %s%s", 'a' + tl->last_mark, tl_time(tl, a, mark), before ? "-" : "+",
+    snprintf(out, size, "mark %c  %s   cursor %s%s", 'a' + tl->last_mark, tl_time_exact(tl, a, mark), before ? "-" : "+",
              tl_duration(tl, d, before ? mark - tl->cursor_ns : tl->cursor_ns - mark));
     return true;
 }
@@ -318,26 +317,26 @@ static size_t gaps_between(const struct tl_thread *th, uint64_t from, uint64_t t
     return n;
 }
 
-/* Its ends and the totals of the selected thread in it, on one line or two. Where there is room for less, the
+/* Its exact ends and the totals of the selected thread in it, on one line or two. Where there is room for less, the
  * gaps stay: with one in it the totals are not all of it. */
 static void draw_totals(struct pane *p, uint64_t from, uint64_t to)
 {
     struct timeline *tl = p->tl;
     char a[FMT_MAX], b[FMT_MAX], d[FMT_MAX], n[FMT_MAX], w[FMT_MAX], text[512];
-    char ends[2 * FMT_MAX + 8], delta[FMT_MAX + 8], calls[FMT_MAX + 32], share[32], switches[FMT_MAX + 16] = "",
+    char ends[2 * FMT_MAX + 8], delta[FMT_MAX + 8], calls[FMT_MAX + 32], part[FMT_MAX],
+        share[FMT_MAX + 8], switches[FMT_MAX + 16] = "",
         gaps[32];
     const struct tl_busy busy = tl_busy(tl, tl->sel.thread, 0, from, to);
-    unsigned permille = tl_permille(busy.ns, to - from);
-    snprintf(ends, sizeof ends, "A %s  B %s", tl_time(tl, a, from), tl_time(tl, b, to));
+    snprintf(ends, sizeof ends, "A %s  B %s", tl_time_exact(tl, a, from), tl_time_exact(tl, b, to));
     snprintf(delta, sizeof delta, "delta %s", tl_duration(tl, d, to - from));
     const uint64_t spans = tl_range_spans(tl, from, to);
     snprintf(calls, sizeof calls, "thread %d: %s span%s", (int)trace_thread(tl->trace, tl->sel.thread)->tid,
              fmt_count(n, spans), spans == 1 ? "" : "s");
-    snprintf(share, sizeof share, "busy %u.%u %%", permille / 10, permille % 10);
+    snprintf(share, sizeof share, "busy %s %%", fmt_percent(part, busy.ns, to - from));
     if (tl_knows_switches(tl))
         snprintf(switches, sizeof switches, "switches %s", fmt_count(w, busy.switches));
     snprintf(gaps, sizeof gaps, "gaps %zu", gaps_between(&tl->threads[tl->sel.thread], from, to));
-    struct line_fact facts[] = {{"A-B", 0},   {ends, 6},  {delta, 2},    {calls, 4},
+    struct line_fact facts[] = {{"A-B", 0},   {ends, 1},  {delta, 2},    {calls, 4},
                                 {share, 3}, {switches, 5}, {gaps, 0}};
     size_t nfacts = sizeof facts / sizeof facts[0];
     if (!line_join(text, sizeof text, p->r.cols - 1, "  ", facts, nfacts) && p->row + 1 < p->r.row + p->r.rows) {

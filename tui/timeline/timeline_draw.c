@@ -1,4 +1,5 @@
 /* Everything above the details pane: overview, minimap, ruler, marks; thread headers and rows. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
 #include "tui/ui/bar.h"
+#include "tui/ui/line.h"
 #include "tui/term/glyph.h"
 #include "tui/timeline/ruler.h"
 #include "tui/timeline/timeline.h"
@@ -152,27 +154,38 @@ void tl_draw_head(struct timeline *tl, struct surface *s, struct rect r)
 
 /* ---- Threads ---- */
 
-static size_t put_part(char *out, size_t size, size_t len, const char *text)
+/* What a header says of a thread. */
+#define HEADER_FACTS (8 + GAP_CAUSES)
+struct header_facts {
+    struct line_fact facts[HEADER_FACTS];
+    char texts[HEADER_FACTS][FMT_MAX + 80];
+    size_t n;
+};
+
+/* rank: as in tui/ui/line.h. */
+__attribute__((format(printf, 3, 4)))
+static void add_fact(struct header_facts *h, int rank, const char *fmt, ...)
 {
-    size_t n = strlen(text);
-    if (len + n < size)
-        memcpy(out + len, text, n + 1);
-    return len + n < size ? len + n : len;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(h->texts[h->n], sizeof h->texts[h->n], fmt, ap);
+    va_end(ap);
+    h->facts[h->n] = (struct line_fact){h->texts[h->n], rank};
+    h->n++;
 }
 
-/* What was lost, by cause: "2 overflow 1 error". */
-static size_t put_gaps(const struct tl_thread *th, char *out, size_t size, size_t len)
+/* What was lost, by cause: "! 2 overflow   1 no-sample". Calls may be missing where it is: among the last to go. */
+static void add_gaps(struct header_facts *h, const struct tl_thread *th)
 {
+    int rank = 1;
     for (int hard = 1; hard >= 0; hard--)
         for (int c = 0; c < GAP_CAUSES; c++) {
             if (th->gaps[c] == 0 || flame_gap_is_hard((enum gap_cause)c) != hard)
                 continue;
-            char n[FMT_MAX], text[FMT_MAX + 32];
-            snprintf(text, sizeof text, "   %s%s %s", hard ? "! " : "",
-                     fmt_count(n, th->gaps[c]), gap_cause_name((enum gap_cause)c));
-            len = put_part(out, size, len, text);
+            char n[FMT_MAX];
+            add_fact(h, rank++, "%s%s %s", hard ? "! " : "", fmt_count(n, th->gaps[c]),
+                     gap_cause_name((enum gap_cause)c));
         }
-    return len;
 }
 
 /* The depths of a thread that are on the screen. */
@@ -205,56 +218,50 @@ static void draw_process(struct timeline *tl, struct surface *s, int row, size_t
     bar_draw_rule(s, row, r.col, r.cols, title, right, tl->m->glyphs);
 }
 
-static void draw_header(struct timeline *tl, struct surface *s, int row, size_t i)
+static void add_facts(struct timeline *tl, struct header_facts *h, int row, size_t i)
 {
     const struct trace_thread *t = trace_thread(tl->trace, i);
     const struct tl_thread *th = &tl->threads[i];
     const struct trace_info *info = trace_info(tl->trace);
-    const struct rect r = tl->at.rows;
-    bool selected = tl->sel.valid && tl->sel.thread == i;
-    struct style style = {.ink = ROLE_HEADER, .paper = ROLE_HEADER};
-    char text[512], n[FMT_MAX], name[80];
-    size_t len = 0, from = 0, to = 0;
-    style.attr = selected ? CELL_BOLD : 0;
-    surface_fill(s, (struct rect){row, r.col, 1, r.cols}, ' ', style);
-    surface_put(s, row, r.col,
-                glyph(tl->m->glyphs, th->collapsed ? GLYPH_FOLDED : GLYPH_UNFOLDED), style);
-    if (tl->inside) {
-        tl_merged_header(tl, text, sizeof text, r.cols - 2);
-        surface_text(s, row, r.col + 2, r.cols - 2, text, SIZE_MAX, style);
-        return;
-    }
-    snprintf(name, sizeof name, "%s", t->comm);
-    snprintf(text, sizeof text, "%d ", (int)t->tid);
-    int col = 2 + surface_text(s, row, r.col + 2, r.cols - 2, text, SIZE_MAX, style);
-    col += surface_text(s, row, r.col + col, r.cols - col, name, SIZE_MAX, style);
-    text[0] = '\0';
+    enum { OF_PROCESS = GAP_CAUSES + 1, COLLAPSED, SPANS, PINNED, DEPTH, SAMPLED, CPU };
+    char n[FMT_MAX];
+    size_t from = 0, to = 0;
+    add_fact(h, 0, "%d %s", (int)t->tid, t->comm);
     /* Where the rule of its process is not to be seen above it. */
-    if (tl->nprocesses > 1 && (th->pinned || row == r.row))
-        snprintf(text, sizeof text, "   of %d %.40s", (int)t->pid, tl->processes[th->process].comm);
-    col += surface_text(s, row, r.col + col, r.cols - col, text, SIZE_MAX, style);
+    if (tl->nprocesses > 1 && (th->pinned || row == tl->at.rows.row))
+        add_fact(h, OF_PROCESS, "of %d %.40s", (int)t->pid, tl->processes[th->process].comm);
     if (t->last_cpu >= 0)
-        len += (size_t)snprintf(text + len, sizeof text - len, "   cpu %d", t->last_cpu);
-    else
-        text[0] = '\0';
-    len += (size_t)snprintf(text + len, sizeof text - len, "   %s span%s", fmt_count(n, t->spans),
-                            t->spans == 1 ? "" : "s");
+        add_fact(h, CPU, "cpu %d", t->last_cpu);
+    add_fact(h, SPANS, "%s span%s", fmt_count(n, t->spans), t->spans == 1 ? "" : "s");
     if (info->sampled)
-        len += (size_t)snprintf(text + len, sizeof text - len, "   sampled %s%s",
-                                tl->m->glyphs->tier == GLYPHS_ASCII ? "+-" : "\u00b1",
-                                tl_duration(tl, n, info->period_ns));
+        add_fact(h, SAMPLED, "sampled %s%s", tl->m->glyphs->tier == GLYPHS_ASCII ? "+-" : "\u00b1",
+                 tl_duration(tl, n, info->period_ns));
     if (th->pinned)
-        len = put_part(text, sizeof text, len, "   pinned");
+        add_fact(h, PINNED, "pinned");
     if (th->collapsed)
-        len = put_part(text, sizeof text, len, "   (collapsed)");
-    else if (visible_depths(tl, i, &from, &to) && len < sizeof text - 64) {
-        if (to >= t->depths)
-            to = t->depths - 1;
-        len += (size_t)snprintf(text + len, sizeof text - len, "   depth %zu-%zu of %zu", from, to,
-                                t->depths);
+        add_fact(h, COLLAPSED, "(collapsed)");
+    else if (visible_depths(tl, i, &from, &to))
+        add_fact(h, DEPTH, "depth %zu-%zu of %zu", from, to < t->depths ? to : t->depths - 1, t->depths);
+    add_gaps(h, th);
+}
+
+static void draw_header(struct timeline *tl, struct surface *s, int row, size_t i)
+{
+    const struct rect r = tl->at.rows;
+    const int room = r.cols - 2;
+    const bool selected = tl->sel.valid && tl->sel.thread == i;
+    const struct style style = {.ink = ROLE_HEADER, .paper = ROLE_HEADER, .attr = selected ? CELL_BOLD : 0};
+    char text[1024];
+    surface_fill(s, (struct rect){row, r.col, 1, r.cols}, ' ', style);
+    surface_put(s, row, r.col, glyph(tl->m->glyphs, tl->threads[i].collapsed ? GLYPH_FOLDED : GLYPH_UNFOLDED), style);
+    if (tl->inside) {
+        tl_merged_header(tl, text, sizeof text, room);
+    } else {
+        struct header_facts h = {.n = 0};
+        add_facts(tl, &h, row, i);
+        line_join(text, sizeof text, room, "   ", h.facts, h.n);
     }
-    put_gaps(th, text, sizeof text, len);
-    surface_text(s, row, r.col + col, r.cols - col, text, SIZE_MAX, style);
+    line_cut(s, row, r.col + 2, room, text, style, tl->m->glyphs);
 }
 
 static const char *function_name(const void *arg, fn_id fn)

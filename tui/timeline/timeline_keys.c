@@ -126,11 +126,11 @@ static void set_mark(struct timeline *tl, int i)
     const uint64_t now = tl->cursor_ns;
     if (tl->last_mark >= 0 && tl->last_mark != i) {
         const uint64_t last = tl->marks[tl->last_mark];
-        model_say(tl->m, "mark %c at %s, %s %s %c", 'a' + i, tl_time(tl, at, now),
+        model_say(tl->m, "mark %c at %s, %s %s %c", 'a' + i, tl_time_exact(tl, at, now),
                   tl_duration(tl, d, now < last ? last - now : now - last), now < last ? "before" : "after",
                   'a' + tl->last_mark);
     } else {
-        model_say(tl->m, "mark %c at %s", 'a' + i, tl_time(tl, at, now));
+        model_say(tl->m, "mark %c at %s", 'a' + i, tl_time_exact(tl, at, now));
     }
     tl->marks[i] = now;
     tl->marks_set |= 1u << i;

@@ -23,7 +23,7 @@ static void draw_progress(struct tl_merged *g, struct surface *s, struct rect r)
 {
     char text[100];
     uint64_t done = atomic_load_explicit(&g->done, memory_order_relaxed);
-    unsigned percent = tl_permille(done < g->spans ? done : g->spans, g->spans) / 10;
+    unsigned percent = g->spans ? (unsigned)((done < g->spans ? done : g->spans) * 100 / g->spans) : 0;
     snprintf(text, sizeof text, "merging the calls of equal stacks  %u %%", percent);
     put_centered(s, r, r.row + r.rows / 2, text, ROLE_DEFAULT);
     put_centered(s, r, r.row + r.rows / 2 + 1, "^C stops", ROLE_DIM);
@@ -74,14 +74,13 @@ void tl_merged_header(const struct timeline *tl, char *out, size_t size, int col
 void tl_merged_status(struct timeline *tl, char *out, size_t size)
 {
     struct tl_merged *g = tl->merged;
-    char a[FMT_MAX], b[FMT_MAX];
+    char a[FMT_MAX], b[FMT_MAX], share[FMT_MAX];
     if (g->busy || !g->tl->trace)
         return;
     const struct timeline *in = g->tl;
     const uint64_t all = in->view.last_ns - in->view.first_ns, across = viewport_length_ns(&in->view);
-    unsigned share = tl_permille(across < all ? across : all, all);
-    snprintf(out, size, "%s across (%u.%u %%)   %s/col   by width, not time   F: back",
-             tl_duration(in, a, across), share / 10, share % 10,
+    snprintf(out, size, "%s across (%s %%)   %s/col   by width, not time   F: back",
+             tl_duration(in, a, across), fmt_percent(share, across, all),
              tl_duration(in, b, viewport_col_ns(&in->view)));
 }
 
@@ -111,16 +110,15 @@ static void put_figures(struct timeline *tl, struct surface *s, struct rect *r,
                         const struct merged_node *n)
 {
     char total[FMT_MAX], self[FMT_MAX], calls[FMT_MAX], mean[FMT_MAX], text[400];
+    char of_all[FMT_MAX], of_total[FMT_MAX];
     const struct trace_thread *th = trace_thread(tl->trace, 0);
-    unsigned of_all = tl_permille(n->total_ns, th->last_ns - th->first_ns);
-    unsigned of_total = tl_permille(n->self_ns, n->total_ns);
     bool brief = r->cols < 96;
     const char *about = trace_info(tl->trace)->sampled ? "~" : "", *between = brief ? "  " : "   ";
     snprintf(text, sizeof text,
-             "total %s%s%s (%u.%u %%%s)%sself %s%s (%u.%u %%)%s%s%s call%s%s%s%s each", about,
+             "total %s%s%s (%s %%%s)%sself %s%s (%s %%)%s%s%s call%s%s%s%s each", about,
              figure(tl, total, n->total_ns, brief), brief && tl_instructions(tl) ? " insn" : "",
-             of_all / 10, of_all % 10, brief ? "" : " of all", between, about,
-             figure(tl, self, n->self_ns, brief), of_total / 10, of_total % 10, between, about,
+             fmt_percent(of_all, n->total_ns, th->last_ns - th->first_ns), brief ? "" : " of all", between, about,
+             figure(tl, self, n->self_ns, brief), fmt_percent(of_total, n->self_ns, n->total_ns), between, about,
              fmt_count(calls, n->calls), n->calls == 1 ? "" : "s", between, about,
              figure(tl, mean, n->total_ns / n->calls, brief));
     put(s, r, text, ROLE_DEFAULT, tl->m->glyphs);
@@ -134,7 +132,7 @@ static void put_longest(struct timeline *tl, struct surface *s, struct rect *r,
     const struct trace *t = g->of->m->trace;
     snprintf(text, sizeof text, "longest call %s at %s, tid %d: F goes there",
              tl_duration(tl, d, n->longest->end_ns - n->longest->start_ns),
-             tl_duration(tl, at, n->longest->start_ns - trace_info(t)->first_ns),
+             ruler_time(at, (int64_t)(n->longest->start_ns - trace_info(t)->first_ns), 1, tl_instructions(tl)),
              (int)trace_thread(t, n->thread)->tid);
     put(s, r, text, ROLE_DEFAULT, tl->m->glyphs);
 }
@@ -142,13 +140,13 @@ static void put_longest(struct timeline *tl, struct surface *s, struct rect *r,
 /* A range on this axis is a width; else the way from a mark, else what stands in the selection's column. */
 static void put_range(struct timeline *tl, struct surface *s, struct rect *r)
 {
-    char d[FMT_MAX], n[FMT_MAX], text[400], width[FMT_MAX + 40], stacks[FMT_MAX + 16];
+    char d[FMT_MAX], n[FMT_MAX], share[FMT_MAX], text[400], width[2 * FMT_MAX + 40], stacks[FMT_MAX + 16];
     uint64_t from, to;
     struct tl_aggregate a;
     const struct trace_thread *th = trace_thread(tl->trace, 0);
     if (tl_range(tl, &from, &to)) {
-        unsigned share = tl_permille(to - from, th->last_ns - th->first_ns);
-        snprintf(width, sizeof width, "width %s (%u.%u %% of all)", tl_duration(tl, d, to - from), share / 10, share % 10);
+        snprintf(width, sizeof width, "width %s (%s %% of all)", tl_duration(tl, d, to - from),
+                 fmt_percent(share, to - from, th->last_ns - th->first_ns));
         uint64_t count = tl_range_spans(tl, from, to);
         snprintf(stacks, sizeof stacks, "%s stack%s", fmt_count(n, count), count == 1 ? "" : "s");
         struct line_fact facts[] = {{"A-B", 0}, {width, 0}, {stacks, 1}};

@@ -28,6 +28,11 @@ char *tl_time(const struct timeline *tl, char *out, uint64_t t_ns)
     return ruler_time(out, (int64_t)(t_ns - tl->view.first_ns), step, tl_instructions(tl));
 }
 
+char *tl_time_exact(const struct timeline *tl, char *out, uint64_t t_ns)
+{
+    return ruler_time(out, (int64_t)(t_ns - tl->view.first_ns), 1, tl_instructions(tl));
+}
+
 /* ---- Colours ---- */
 
 void tl_forget_roles(struct timeline *tl)
