@@ -246,34 +246,6 @@ static void clock_is_perfs(void **state)
     assert_int_equal(perf_clock_now_ns(NULL), 0);
 }
 
-/* Bytes as objdump shows them. */
-static void instructions_that_take_no_uprobe(void **state)
-{
-    (void)state;
-    static const struct {
-        uint8_t code[8];
-        size_t n;
-        bool refused;
-    } cases[] = {
-        {{0xf0, 0x48, 0x83, 0x07, 0x01}, 5, true},        /* lock addq $1, (%rdi) */
-        {{0x66, 0xf0, 0x83, 0x07, 0x01}, 5, true},        /* lock addw $1, (%rdi) */
-        {{0x3e, 0xff, 0xe0}, 3, true},                    /* notrack jmp *%rax */
-        {{0xf4}, 1, true},                                /* hlt */
-        {{0xcc}, 1, true},                                /* int3 */
-        {{0x48, 0xcf}, 2, true},                          /* iretq */
-        {{0xf3, 0x6d}, 2, true},                          /* rep insl */
-        {{0xf3, 0x0f, 0x1e, 0xfa}, 4, false},             /* endbr64 */
-        {{0x55}, 1, false},                               /* push %rbp */
-        {{0x48, 0x83, 0xec, 0xf0}, 4, false},             /* sub $-16, %rsp */
-        {{0x64, 0x48, 0x8b, 0x04, 0x25, 0x28}, 6, false}, /* mov %fs:0x28, %rax; cut off */
-        {{0x66, 0x66}, 2, false},                         /* cut off */
-        {{0}, 0, false},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (uprobe_refuses(cases[i].code, cases[i].n) != cases[i].refused)
-            fail_msg("case %zu", i);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,7 +256,6 @@ int main(void)
         cmocka_unit_test(tracer_is_killed),
         cmocka_unit_test(sites_change_without_a_gap),
         cmocka_unit_test(lock_prefix),
-        cmocka_unit_test(instructions_that_take_no_uprobe),
         cmocka_unit_test(too_few_descriptors),
     };
     return cmocka_run_group_tests(tests, probe_find_mechanisms, NULL);

@@ -89,7 +89,7 @@ static void sites_come_back(void **state)
     char *dir = run_temp_dir(), path[300];
     snprintf(path, sizeof path, "%s/sites", dir);
     struct step_site in[] = {
-        {.path = (char[]){"/lib/a b\tc.so"}, .offset = 0x1234, .trigger = 0, .is_entry = true},
+        {.path = (char[]){"/lib/a b\tc.so"}, .offset = 0x1234, .trigger = 0, .is_entry = true, .no_uprobe = true},
         {.path = (char[]){"/proc/1/map_files/1-2"}, .offset = 1, .trigger = 7}};
     struct step_site *out = NULL;
     size_t n = 9;
@@ -105,9 +105,10 @@ static void sites_come_back(void **state)
         assert_int_equal(out[i].offset, in[i].offset);
         assert_int_equal(out[i].trigger, in[i].trigger);
         assert_int_equal(out[i].is_entry, in[i].is_entry);
+        assert_int_equal(out[i].no_uprobe, in[i].no_uprobe);
     }
     step_sites_free(out, n);
-    run_write_file(path, "0\tentry\t10\t/x\n0\tsomewhere\t10\t/x\n");
+    run_write_file(path, "0\tentry\tuprobe\t10\t/x\n0\tentry\tsomehow\t10\t/x\n");
     assert_int_equal(step_sites_read(path, &out, &n, &err), MTUI_E_FORMAT);
     assert_non_null(strstr(err.text, "sites:2"));
     run_remove_tree(dir);

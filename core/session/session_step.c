@@ -63,7 +63,8 @@ static void add_site(void *arg, const struct probe_site *p)
     struct step_site site = {.path = (char *)(uintptr_t)p->path,
                              .offset = p->offset,
                              .trigger = p->trigger,
-                             .is_entry = p->role != PROBE_POINT};
+                             .is_entry = p->role != PROBE_POINT,
+                             .no_uprobe = p->refused != NULL};
     vec_push(&list->sites, site);
 }
 

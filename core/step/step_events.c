@@ -35,6 +35,12 @@ static int refuse(struct step_events *e, pid_t tid, int why, const char *where, 
     return perf_event_explain(err, why, NULL, what);
 }
 
+/* Of one site. */
+static enum step_means means_at(enum step_means means, const struct step_site *site)
+{
+    return site->no_uprobe ? STEP_BY_BREAKPOINT : means;
+}
+
 static int open_site(enum step_means means, uint32_t uprobes, pid_t tid, const struct step_site *site,
                      uint64_t number)
 {
@@ -53,16 +59,20 @@ int step_events_arm(struct step_events *e, pid_t tid, enum step_means means,
                     const struct step_site *sites, size_t n, struct err *err)
 {
     uint32_t uprobes = 0;
-    int rc = means == STEP_BY_UPROBE ? uprobe_type("/sys", &uprobes, err) : 0;
+    bool wants_uprobes = false;
+    for (size_t i = 0; i < n; i++)
+        wants_uprobes |= means_at(means, &sites[i]) == STEP_BY_UPROBE;
+    int rc = wants_uprobes ? uprobe_type("/sys", &uprobes, err) : 0;
     if (rc < 0)
         return rc;
     e->fds = xrealloc(e->fds, n * sizeof *e->fds);
     for (; e->n < n; e->n++)
         e->fds[e->n] = -1;
     for (size_t i = 0; i < n; i++) {
-        if (e->fds[i] >= 0 || (means == STEP_BY_BREAKPOINT && !sites[i].address))
+        enum step_means by = means_at(means, &sites[i]);
+        if (e->fds[i] >= 0 || (by == STEP_BY_BREAKPOINT && !sites[i].address))
             continue;
-        e->fds[i] = open_site(means, uprobes, tid, &sites[i], i);
+        e->fds[i] = open_site(by, uprobes, tid, &sites[i], i);
         if (e->fds[i] < 0)
             return refuse(e, tid, errno, sites[i].path, err);
     }

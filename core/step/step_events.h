@@ -24,11 +24,13 @@ struct step_site {
     uint64_t address; /* in the target, for breakpoints; 0: not mapped at present */
     uint32_t trigger; /* the caller's number */
     bool is_entry;    /* a function begins here: there is a return to wait for */
+    bool no_uprobe;   /* only a breakpoint can sit here (core/trigger/uprobe_place.h) */
 };
 
 /* How a thread is stopped at a site. Uprobes: any number, also in files that are not mapped yet, with
  * CAP_PERFMON. Breakpoints: four a thread, at addresses; without a privilege for programs of one's own
- * where perf_event_paranoid is at most 2, and where the processor has them (hwbreak_self_test). */
+ * where perf_event_paranoid is at most 2, and where the processor has them (hwbreak_self_test). A site with
+ * no_uprobe gets a breakpoint in any case. */
 enum step_means { STEP_BY_UPROBE, STEP_BY_BREAKPOINT };
 
 /* What a stop carries: the number of the site; with STEP_SITE_AHEAD, the instruction there has not been

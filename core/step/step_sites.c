@@ -19,8 +19,8 @@ int step_sites_write(const char *path, const struct step_site *sites, size_t n, 
         if (strchr(s->path, '\n'))
             rc = err_set(err, MTUI_E_NOTSUP, "the path of %s holds a newline", s->path);
         else
-            fprintf(f, "%" PRIu32 "\t%s\t%" PRIx64 "\t%s\n", s->trigger,
-                    s->is_entry ? "entry" : "point", s->offset, s->path);
+            fprintf(f, "%" PRIu32 "\t%s\t%s\t%" PRIx64 "\t%s\n", s->trigger,
+                    s->is_entry ? "entry" : "point", s->no_uprobe ? "break" : "uprobe", s->offset, s->path);
     }
     if (!f || fclose(f) != 0 || (rc == 0 && rename(fresh, path) != 0))
         rc = err_errno(err, errno, "cannot write %s", path);
@@ -31,16 +31,17 @@ int step_sites_write(const char *path, const struct step_site *sites, size_t n, 
 static bool parse_line(char *line, struct step_site *out)
 {
     struct step_site s = {0};
-    char kind[8];
+    char kind[8], means[8];
     int at = -1;
     line[strcspn(line, "\n")] = '\0';
-    if (sscanf(line, "%" SCNu32 "\t%7s\t%" SCNx64 "%n", &s.trigger, kind, &s.offset, &at) != 3 ||
+    if (sscanf(line, "%" SCNu32 "\t%7s\t%7s\t%" SCNx64 "%n", &s.trigger, kind, means, &s.offset, &at) != 4 ||
         line[at] != '\t' || !line[at + 1])
         return false;
     s.is_entry = strcmp(kind, "entry") == 0;
+    s.no_uprobe = strcmp(means, "break") == 0;
     s.path = xstrdup(line + at + 1);
     *out = s;
-    return s.is_entry || strcmp(kind, "point") == 0;
+    return (s.is_entry || strcmp(kind, "point") == 0) && (s.no_uprobe || strcmp(means, "uprobe") == 0);
 }
 
 int step_sites_read(const char *path, struct step_site **out, size_t *n, struct err *err)

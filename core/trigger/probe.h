@@ -46,7 +46,7 @@ struct probe_site {
     int8_t condition;  /* PROBE_RETURN at a conditional tail jump: its condition code (0–15, as in
                         * the opcodes 0x70–0x7f; a hit counts only when it holds); else -1 */
     const char *label; /* for messages: "libc.so.6!malloc" */
-    const char *refused; /* the instruction, when it is one that takes no uprobe (uprobe_refuses) and only a
+    const char *refused; /* the instruction, when no uprobe can sit on it (uprobe_fits) and only a
                           * hardware breakpoint can sit there; else NULL */
 };
 

@@ -168,11 +168,11 @@ int probe_machine_can_break(struct probe_machine *m, const struct probe_site *re
         return 0;
     if (m->wanted == PROBE_UPROBE || !m->hwbreak_slots)
         return err_set(err, MTUI_E_NOTSUP,
-                       "%.180s: the kernel takes no probe at the instruction \"%s\", and hardware breakpoints do not "
+                       "%.180s: no uprobe can sit on the instruction \"%s\", and hardware breakpoints do not "
                        "work here: choose another function or line",
                        label, refused->refused);
     return err_set(err, MTUI_E_NOTSUP,
-                   "%.180s: the kernel takes no probe at the instruction \"%s\", and %zu places are more than the %u "
+                   "%.180s: no uprobe can sit on the instruction \"%s\", and %zu places are more than the %u "
                    "hardware breakpoints there are: choose fewer, without @return",
                    label, refused->refused, n, m->hwbreak_slots);
 }
@@ -187,7 +187,7 @@ static const struct probe_site *find_refused(const struct probe_site *sites, siz
 
 /* A hardware breakpoint costs the target least, but knows only threads that it was armed in, by
  * address, and there are few. So AUTO takes it where uprobes would need an event a thread too, and where
- * the kernel refuses them: without a word, when it maps the file after the event was opened. */
+ * no uprobe can sit. */
 static int choose(struct probe_machine *m, const struct probe_site *sites, size_t n, enum probe_mechanism *out,
                   struct err *err)
 {
@@ -200,7 +200,7 @@ static int choose(struct probe_machine *m, const struct probe_site *sites, size_
     int rc = probe_machine_can_break(m, refused, n, err);
     if (rc == 0)
         rc = err_set(err, MTUI_E_NOTSUP,
-                     "%.180s: the kernel takes no probe at the instruction \"%s\", and not every place has an "
+                     "%.180s: no uprobe can sit on the instruction \"%s\", and not every place has an "
                      "address yet",
                      refused->label ? refused->label : "a site", refused->refused);
     return rc;

@@ -8,7 +8,7 @@
 #include "core/base/alloc.h"
 #include "core/symbols/disasm.h"
 #include "core/symbols/disasm_text.h"
-#include "core/trigger/uprobe.h"
+#include "core/trigger/uprobe_place.h"
 
 #define COLD_PIECES 8
 
@@ -58,14 +58,14 @@ static char *label_of(const struct module *mod, const struct module_addr *a)
     return xasprintf("%s+0x%" PRIx64, mod->name, a->vaddr);
 }
 
-/* The instruction there, when the kernel takes no uprobe at it; from malloc. */
+/* The instruction there, when no uprobe can sit on it; from malloc. */
 static char *refused_at(struct modules *m, size_t module, uint64_t vaddr)
 {
     uint8_t code[16];
     size_t at, n = modules_read_code(m, module, vaddr, code, sizeof code);
     struct disasm_piece piece = {.vaddr = vaddr, .code = code, .size = n};
     struct disasm_line line;
-    if (!uprobe_refuses(code, n))
+    if (uprobe_fits(code, n))
         return NULL;
     return xstrdup(disasm_lines(&piece, vaddr, 0, 1, &line, &at) ? line.text : "(bad)");
 }

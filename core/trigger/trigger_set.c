@@ -76,6 +76,24 @@ void trigger_set_hand_over(struct trigger_set *s)
         s->callbacks.sites(s->arg);
 }
 
+int trigger_set_tell_sites(struct trigger_set *s, const struct process *p, struct err *err)
+{
+    const struct probe_site *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < p->armed.len; i++) {
+        const struct trigger_places *places = &p->armed.data[i].places;
+        for (size_t k = 0; k < places->sites.len; k++) {
+            const struct probe_site *site = &places->sites.data[k];
+            first = first || !site->refused ? first : site;
+            n += site->refused != NULL;
+        }
+    }
+    int rc = first ? probe_can_break(s->probe, first, n, err) : 0;
+    if (rc == 0 && s->callbacks.sites)
+        s->callbacks.sites(s->arg);
+    return rc;
+}
+
 void trigger_set_each_site(const struct trigger_set *s,
                            void (*fn)(void *arg, const struct probe_site *site), void *arg)
 {

@@ -99,7 +99,7 @@ static int wait_for_address(struct trigger_set *s, struct process *p, size_t i, 
         p->armed.data[i].missing = true;
         set_where(&s->entries.data[i], TRIGGER_PENDING,
                   xasprintf("pending: a hardware breakpoint follows when %s is mapped", refused->label));
-        trigger_set_say(s, xasprintf("%s: the kernel takes no probe at the instruction \"%s\": a hardware breakpoint "
+        trigger_set_say(s, xasprintf("%s: no uprobe can sit on the instruction \"%s\": a hardware breakpoint "
                                      "is set there once the program is mapped; its first calls may be missed",
                                      refused->label, refused->refused));
     }
@@ -148,11 +148,8 @@ int trigger_set_check(struct trigger_set *s, struct err *err)
 
 static int arm_process(struct trigger_set *s, struct process *p, struct err *err)
 {
-    if (s->options.handed_over) {
-        if (s->callbacks.sites)
-            s->callbacks.sites(s->arg);
-        return 0;
-    }
+    if (s->options.handed_over)
+        return trigger_set_tell_sites(s, p, err);
     VEC(struct probe_site) sites = {0};
     struct probe_stats stats;
     probe_stats(s->probe, &stats);

@@ -88,6 +88,9 @@ struct trigger_set {
 /* Calls trigger_set.h's message and frees the sentence. */
 void trigger_set_say(struct trigger_set *s, char *sentence);
 
+/* Handed over: tells of the places. MTUI_E_NOTSUP when more of p's need a hardware breakpoint than there are. */
+int trigger_set_tell_sites(struct trigger_set *s, const struct process *p, struct err *err);
+
 /* ---- trigger_set_arm.c ---- */
 
 void trigger_set_process_free(struct trigger_set *s, struct process *p);

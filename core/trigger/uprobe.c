@@ -22,24 +22,6 @@ void uprobe_attr(struct perf_event_attr *attr, uint32_t type, const char *path, 
     attr->config2 = offset;
 }
 
-bool uprobe_refuses(const uint8_t *code, size_t n)
-{
-    static const uint8_t refused[] = {0x26, 0x2e, 0x36, 0x3e, 0xf0};                  /* prefixes */
-    static const uint8_t passed_over[] = {0x64, 0x65, 0x66, 0x67, 0xf2, 0xf3};        /* prefixes */
-    static const uint8_t opcodes[] = {0x6c, 0x6d, 0x6e, 0x6f, 0xcc, 0xcd, 0xce, 0xcf, 0xe4, 0xe5, 0xe6, 0xe7,
-                                      0xec, 0xed, 0xee, 0xef, 0xf1, 0xf4, 0xfa, 0xfb};
-    size_t i = 0;
-    for (; i < n; i++) {
-        if (memchr(refused, code[i], sizeof refused))
-            return true;
-        if (!memchr(passed_over, code[i], sizeof passed_over))
-            break;
-    }
-    if (i < n && (code[i] & 0xf0) == 0x40) /* REX stands last */
-        i++;
-    return i < n && memchr(opcodes, code[i], sizeof opcodes);
-}
-
 __attribute__((noinline)) void uprobe_try_function(void)
 {
     __asm__ volatile("" ::: "memory");

@@ -19,12 +19,6 @@ int uprobe_type(const char *sys_root, uint32_t *type, struct err *err);
  */
 void uprobe_attr(struct perf_event_attr *attr, uint32_t type, const char *path, uint64_t offset);
 
-/* Whether the kernel takes no uprobe at the instruction that begins with these bytes (x86-64; 15 are always enough):
- * it has a prefix lock, es, cs, ss or ds (notrack), or is an int3, int, into, iret, icebp, hlt, cli, sti, in or out.
- * Where the file is mapped only after the event was opened, the kernel does not say so. Source:
- * arch/x86/kernel/uprobes.c, is_prefix_bad and the tables of good instructions. */
-bool uprobe_refuses(const uint8_t *code, size_t n);
-
 /* Whether they work here for this process: places one at a function of its own, calls it and looks
  * at the count. Errors: why not, and what would allow it. */
 int uprobe_self_test(struct err *err);
