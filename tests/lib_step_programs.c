@@ -36,6 +36,14 @@ static const char jumps[] =
     "NI int work(int x) { volatile int i = 0; leaf(x); if (setjmp(outer)) i++;\n"
     "  if (i < 8) { leaf(i); catch2(i % 3); thrower(i); } return leaf(i); }\n" STEP_MAIN("work(3)");
 
+/* To an activation of the function that jumps: of six, one has called setjmp. */
+static const char jumps_out[] =
+    "#include <setjmp.h>\n" NI LEAF "sigjmp_buf back;\n"
+    "NI int down(int n, int to) { if (n == to && (n & 1 ? sigsetjmp(back, 1) : setjmp(back))) return leaf(n);\n"
+    "  if (n == 0) siglongjmp(back, 1); return leaf(down(n - 1, to)); }\n"
+    "NI int work(int x) { int s = 0; for (int i = 1; i < 6; i++) s += down(5, i); return leaf(s + x); }\n"
+    STEP_MAIN("work(3)");
+
 static const char throws[] =
     "#include <stdexcept>\n" NI
     "struct base { virtual int f(int) = 0; virtual ~base() {} };\n"
@@ -126,6 +134,10 @@ const struct step_program step_programs[] = {
      .exercises = "tail b; tail c; tail even; tail odd; calls leaf"},
     {.name = "longjmp", .source = jumps, .flags = "-O1 -g", .function = "work",
      .exercises = "enters _setjmp; enters longjmp; recursion thrower; recursion thrower2"},
+    {.name = "longjmp outward", .source = jumps_out, .flags = "-O1 -g", .function = "work",
+     .exercises = "enters __sigsetjmp; enters _setjmp; enters siglongjmp; recursion down; syscalls 6"},
+    {.name = "longjmp outward, static", .source = jumps_out, .flags = "-O1 -g -static", .function = "work",
+     .exercises = "calls _setjmp; calls __sigsetjmp; enters siglongjmp; recursion down; syscalls 6"},
     {.name = "exceptions", .source_name = "t.cc", .source = throws, .flags = "-O1 -g", .function = "work",
      .exercises = "enters __cxa_throw; enters _Unwind_RaiseException; enters _Unwind_Resume; "
                   "enters __cxa_begin_catch; indirect _ZN3one1fEi; indirect _ZN3two1fEi; calls _ZN5guardD1Ev"},

@@ -48,7 +48,7 @@ void pt_stack_free(struct pt_stack *s)
     vec_free(&s->doubts);
     pt_stack_forget_parked(s);
     vec_free(&s->parked);
-    vec_free(&s->switchers);
+    vec_free(&s->traits);
     free(s->open.data);
     free(s);
 }
@@ -66,16 +66,11 @@ static inline void leave(struct pt_stack *s, uint64_t time, unsigned flags)
     thread_builder_leave(s->t, time, flags);
 }
 
-static bool is_call(const struct frame *f)
-{
-    return f->kind == FRAME_CALL || f->kind == FRAME_INNER;
-}
-
 /* Where the call was made, when this is one. A tail call is shown with the call that it answers. */
 static unsigned site_of(const struct pt_stack *s, const struct frame *f)
 {
     uint64_t ret = f->ret;
-    if (!is_call(f) || (s->sites && !call_sites_behind(s->sites, f->ret, &ret)))
+    if (!pt_stack_is_call(f) || (s->sites && !call_sites_behind(s->sites, f->ret, &ret)))
         return 0;
     return span_site_flags(ret);
 }
@@ -83,7 +78,7 @@ static unsigned site_of(const struct pt_stack *s, const struct frame *f)
 void pt_stack_push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
                    unsigned flags)
 {
-    struct frame f = {.ret = ret, .fn = fn, .was = FN_NONE, .kind = (uint8_t)kind};
+    struct frame f = {.ret = ret, .fn = fn, .was = FN_NONE, .kind = kind};
     if (!vec_try_push(&s->open, f)) {
         s->no_memory = true;
         return;
@@ -112,6 +107,8 @@ void pt_stack_replace_top(struct pt_stack *s, uint64_t time, fn_id fn, unsigned 
     t->fn = fn;
     if (t->kind == FRAME_INNER)
         t->kind = FRAME_CALL;
+    if (t->kind == FRAME_CALL && (pt_stack_traits(s, fn) & TRAIT_SETS_JUMP))
+        t->kind = FRAME_SETJMP;
     enter(s, time, fn, flags | site_of(s, t));
 }
 
@@ -141,7 +138,7 @@ static bool returns_to(const struct pt_stack *s, const struct frame *f, uint64_t
 size_t pt_stack_find_call(const struct pt_stack *s, const struct frames *f, uint64_t addr)
 {
     for (size_t i = f->len; i > 0; i--)
-        if (is_call(&f->data[i - 1]) && returns_to(s, &f->data[i - 1], addr))
+        if (pt_stack_is_call(&f->data[i - 1]) && returns_to(s, &f->data[i - 1], addr))
             return i - 1;
     return SIZE_MAX;
 }
@@ -178,34 +175,10 @@ static bool unpark(struct pt_stack *s, uint64_t time, uint64_t addr)
 
 /* ---- finding frames ---- */
 
-static bool known(const struct pt_stack *s, fn_id fn)
-{
-    return functions_get(s->functions, fn)->kind != FN_UNKNOWN;
-}
-
 /* A part of some function, which goes on there. */
 static bool is_part(const struct pt_stack *s, fn_id fn)
 {
     return functions_get(s->functions, fn)->kind == FN_PART;
-}
-
-/* Its caller never runs again: the exception goes on to a frame further out (Itanium C++ ABI, exception
- * handling, 1.6.3). */
-static bool is_unwind_resume(const struct pt_stack *s, fn_id fn)
-{
-    return strcmp(functions_get(s->functions, fn)->raw, "_Unwind_Resume") == 0;
-}
-
-/* The innermost open frame of a function below `below` that can go on, or SIZE_MAX. */
-size_t pt_stack_find_open(const struct pt_stack *s, fn_id fn, size_t below)
-{
-    if (!known(s, fn))
-        return SIZE_MAX;
-    for (size_t i = below; i > 0; i--)
-        if (s->open.data[i - 1].fn == fn &&
-            (i == s->open.len || !is_unwind_resume(s, s->open.data[i].fn)))
-            return i - 1;
-    return SIZE_MAX;
 }
 
 size_t pt_stack_find_signal(const struct pt_stack *s, uint64_t addr)
@@ -243,8 +216,12 @@ static inline void on_call(struct pt_stack *s, const struct flow_event *e)
         pt_stack_push(s, e->time, kind, e->fn, e->addr, 0);
         return;
     }
-    s->open.data[s->open.len++] =
-        (struct frame){.ret = e->addr, .fn = e->fn, .was = FN_NONE, .kind = (uint8_t)kind};
+    struct frame *f = &s->open.data[s->open.len++]; /* field by field: as one, gcc clears it first */
+    f->ret = e->addr;
+    f->fn = e->fn;
+    f->was = FN_NONE;
+    f->kind = kind;
+    f->set_jump = 0;
     if (thread_builder_enter(s->t, e->time, e->fn, span_site_flags(e->addr)) < 0)
         s->no_memory = true;
 }
@@ -269,7 +246,7 @@ static void on_strange_return(struct pt_stack *s, const struct flow_event *e)
         pt_stack_wrap(s, e->time, e->fn);
         return;
     }
-    size_t below = e->at_start || !s->open.len ? SIZE_MAX : pt_stack_find_open(s, e->fn, s->open.len - 1);
+    size_t below = e->at_start || !s->open.len ? SIZE_MAX : pt_stack_find_resumed(s, e, s->open.len - 1);
     if (below != SIZE_MAX) {
         pt_stack_pop_to(s, e->time, below + 1);
         return;
@@ -278,40 +255,22 @@ static void on_strange_return(struct pt_stack *s, const struct flow_event *e)
     pt_stack_push(s, e->time, FRAME_ROOT, e->fn, 0, e->at_start ? 0 : SPAN_INFERRED_START);
 }
 
-/* Functions that leave by another stack than they were called on: fibres that call them at the same
- * place cannot be told apart by the address they return to. */
-enum { SWITCHER_NO = 1, SWITCHER_YES };
-
-static uint8_t is_switcher(const struct pt_stack *s, fn_id fn)
-{
-    static const char *const names[] = {"swapcontext",   "__swapcontext", "setcontext",
-                                        "__setcontext", "jump_fcontext", "ontop_fcontext"};
-    const char *raw = functions_get(s->functions, fn)->raw;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(raw, names[i]) == 0)
-            return SWITCHER_YES;
-    return SWITCHER_NO;
-}
-
-static bool switches_stacks(struct pt_stack *s, fn_id fn)
-{
-    while (s->switchers.len <= fn)
-        vec_push(&s->switchers, 0);
-    if (!s->switchers.data[fn])
-        s->switchers.data[fn] = is_switcher(s, fn);
-    return s->switchers.data[fn] == SWITCHER_YES;
-}
-
 /* The frame that a call has come back to. It may have become another function without a jump, where one
  * falls into the next (assembly with more than one name). */
 static inline void go_on_in(struct pt_stack *s, const struct flow_event *e)
 {
     const struct frame *t = pt_stack_top(s);
-    if (t && t->fn != e->fn && known(s, t->fn) && known(s, e->fn) && !is_part(s, e->fn))
+    if (t && t->fn != e->fn && pt_stack_known(s, t->fn) && pt_stack_known(s, e->fn) && !is_part(s, e->fn))
         pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
 }
 
-/* The top frame's call does not return there. */
+/* One whose return tells nothing more. */
+static inline bool is_plain_call(const struct frame *f)
+{
+    return f->kind == FRAME_CALL || f->kind == FRAME_INNER;
+}
+
+/* The top frame's call does not return there, or is one of setjmp. */
 static __attribute__((noinline)) void on_return_further(struct pt_stack *s, const struct flow_event *e)
 {
     const struct frame *t = pt_stack_top(s);
@@ -326,16 +285,19 @@ static __attribute__((noinline)) void on_return_further(struct pt_stack *s, cons
         on_strange_return(s, e);
         return;
     }
+    bool set_jump = s->open.data[at].kind == FRAME_SETJMP;
     pt_stack_pop_to(s, e->time, at);
     go_on_in(s, e);
+    if (set_jump && at > 0)
+        pt_stack_top(s)->set_jump = (uint32_t)e->addr;
 }
 
 static inline void on_return(struct pt_stack *s, const struct flow_event *e)
 {
     const struct frame *t = pt_stack_top(s);
-    if (t && s->parked.len && switches_stacks(s, t->fn) && unpark(s, e->time, e->addr))
+    if (t && s->parked.len && (pt_stack_traits(s, t->fn) & TRAIT_SWITCHES) && unpark(s, e->time, e->addr))
         return;
-    if (t && (s->sites ? is_call(t) && call_sites_return(s->sites, t->ret, e->addr)
+    if (t && (s->sites ? is_plain_call(t) && call_sites_return(s->sites, t->ret, e->addr)
                        : t->kind == FRAME_CALL && t->ret == e->addr)) {
         s->open.len--;
         leave(s, e->time, 0);
@@ -349,16 +311,16 @@ static void on_jump(struct pt_stack *s, const struct flow_event *e)
 {
     const struct frame *t = pt_stack_top(s);
     /* Back into the code that is running (an aborted transaction, or out of a part of it), or into a part of it. */
-    if (t && ((!e->at_start && t->fn == e->fn && known(s, e->fn)) || is_part(s, e->fn))) {
+    if (t && ((!e->at_start && t->fn == e->fn && pt_stack_known(s, e->fn)) || is_part(s, e->fn))) {
         trace_builder_pass(s->b, s->thread, e->time);
         return;
     }
-    if (!e->at_start && t && t->was == e->fn && known(s, e->fn)) {
+    if (!e->at_start && t && t->was == e->fn && pt_stack_known(s, e->fn)) {
         pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL); /* what it jumped into is a part of it */
         return;
     }
     if (!e->at_start && s->open.len) {
-        size_t below = pt_stack_find_open(s, e->fn, s->open.len - 1);
+        size_t below = pt_stack_find_resumed(s, e, s->open.len - 1);
         if (below != SIZE_MAX) {
             pt_stack_pop_to(s, e->time, below + 1);
             return;

@@ -5,7 +5,8 @@
  *   - A call that returns into another function than made it shows that one has fallen into the next: the
  *     frame goes on as that (SPAN_TAIL_CALL).
  *   - A jump into another function replaces the top frame (SPAN_TAIL_CALL); one into the middle of a
- *     function that is open is a longjmp.
+ *     function that is open is a longjmp, or an exception that goes on there. Where that function is open more
+ *     than once, the innermost in which a call of setjmp has returned to the same place; else the innermost.
  *   - Tracing that stops and goes on at the interrupted place has paused. Time in between is a span
  *     "[syscall]" or "[untraced]".
  *   - Where it stops in between and goes on at the beginning of a function, that is a signal handler or the

@@ -1,5 +1,5 @@
-/* The frames of a thread: shared by pt_stack.c (calls, returns, jumps) and pt_stack_pause.c (where tracing
- * stops and goes on) alone. */
+/* The frames of a thread: shared by pt_stack.c (calls, returns, jumps), pt_stack_unwind.c (exceptions, longjmp)
+ * and pt_stack_pause.c (where tracing stops and goes on) alone. */
 #ifndef MTUI_DECODE_PT_STACK_PRIV_H
 #define MTUI_DECODE_PT_STACK_PRIV_H
 
@@ -12,6 +12,7 @@ enum frame_kind {
     FRAME_CALL,   /* will return to `ret` */
     FRAME_ROOT,   /* was there already; where it returns to is not known */
     FRAME_INNER,  /* a call to the middle of a function (a retpoline's) */
+    FRAME_SETJMP, /* a call that has become setjmp */
     FRAME_SIGNAL, /* a handler; the program goes on at `ret` when it is left */
     FRAME_BEGUN,  /* tracing went on at its beginning: a handler as above, or a call of nobody knows whom */
     FRAME_CALLBACK /* called by what is not traced, which was called at `ret` or just before it */
@@ -21,7 +22,8 @@ struct frame {
     uint64_t ret;
     fn_id fn;
     fn_id was; /* the function that jumped into fn; FN_NONE: it was called */
-    uint8_t kind;
+    uint32_t kind;     /* enum frame_kind */
+    uint32_t set_jump; /* the lower half of where its last call of setjmp returned to: fn has less than 4 GiB. 0: none */
 };
 
 struct frames {
@@ -44,7 +46,7 @@ struct pt_stack {
     fn_id syscall_fn, untraced_fn;
     struct frames open;
     VEC(struct frames) parked;
-    VEC(uint8_t) switchers; /* by function: whether it switches stacks; 0: not asked yet */
+    VEC(uint8_t) traits; /* by function: TRAIT_*; 0: not asked yet */
     bool switched; /* not everything since the last cut happened on this stack */
     bool paused;   /* tracing has ended and not gone on */
     struct flow_event pause;
@@ -62,6 +64,26 @@ static inline struct frame *pt_stack_top(struct pt_stack *s)
     return s->open.len ? &s->open.data[s->open.len - 1] : NULL;
 }
 
+static inline bool pt_stack_is_call(const struct frame *f)
+{
+    return f->kind == FRAME_CALL || f->kind == FRAME_INNER || f->kind == FRAME_SETJMP;
+}
+
+/* What a function is known to do by its name. */
+enum {
+    TRAIT_ASKED = 1,
+    TRAIT_SWITCHES = 2, /* leaves by another stack than it was called on */
+    TRAIT_RESUMES = 4,  /* never returns: an exception goes on to a frame further out */
+    TRAIT_SETS_JUMP = 8 /* where its call returns to, longjmp returns to again */
+};
+unsigned pt_stack_ask_traits(struct pt_stack *s, fn_id fn);
+
+static inline unsigned pt_stack_traits(struct pt_stack *s, fn_id fn)
+{
+    unsigned known = fn < s->traits.len ? s->traits.data[fn] : 0;
+    return known ? known : pt_stack_ask_traits(s, fn);
+}
+
 void pt_stack_push(struct pt_stack *s, uint64_t time, enum frame_kind kind, fn_id fn, uint64_t ret,
                    unsigned flags);
 void pt_stack_pop_to(struct pt_stack *s, uint64_t time, size_t len);
@@ -75,9 +97,16 @@ void pt_stack_forget_parked(struct pt_stack *s);
  * addr. */
 size_t pt_stack_find_call(const struct pt_stack *s, const struct frames *f, uint64_t addr);
 /* Of fn, below `below`, and it can go on. */
-size_t pt_stack_find_open(const struct pt_stack *s, fn_id fn, size_t below);
+size_t pt_stack_find_open(struct pt_stack *s, fn_id fn, size_t below);
+/* Likewise of e->fn, which goes on at e->addr: where it is open more than once, the one that this fits. */
+size_t pt_stack_find_resumed(struct pt_stack *s, const struct flow_event *e, size_t below);
 /* The program goes on at addr when that frame is left. */
 size_t pt_stack_find_signal(const struct pt_stack *s, uint64_t addr);
+
+static inline bool pt_stack_known(const struct pt_stack *s, fn_id fn)
+{
+    return functions_get(s->functions, fn)->kind != FN_UNKNOWN;
+}
 
 /* Tracing goes on. */
 void pt_stack_begin(struct pt_stack *s, const struct flow_event *e);
