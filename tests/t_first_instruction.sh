@@ -65,6 +65,14 @@ for f in f_spin f_loop f_if f_syscall f_int f_pushf f_pushw f_pop f_popf f_rep f
     done
 done
 
+# A nop that the kernel may replace by a call: the window is the function's three instructions and nothing else.
+rm -f "$tmp/ended"
+"$mtui" run -r step -t f_nop --batch --json -o "$tmp/nop" -- "$tool" f_nop "$tmp/ended" 100 >"$tmp/out" 2>"$tmp/err" </dev/null
+hit_or_refused 'f_nop' $?
+window_ends 'f_nop' returned
+! $breaks || check 'f_nop: after three instructions' grep -q '"window_instructions":3[,}]' "$tmp/out"
+! $breaks || check 'f_nop: unharmed' unharmed
+
 # More such places than there are breakpoints.
 for r in step sample; do
     start f_syscall

@@ -140,6 +140,17 @@ static void all_others(void **state)
     expect(list, COUNT(list), true);
 }
 
+static void nops_that_become_calls(void **state)
+{
+    (void)state;
+    static const uint8_t nop5[] = {0x0f, 0x1f, 0x44, 0, 0, 0xc3}, other[] = {0x0f, 0x1f, 0x44, 0, 8, 0xc3},
+                         nop10[] = {0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0xc3};
+    assert_true(uprobe_fits(nop5, sizeof nop5) && uprobe_leaves(nop5, sizeof nop5));
+    assert_true(uprobe_fits(other, sizeof other) && !uprobe_leaves(other, sizeof other));
+    assert_true(uprobe_leaves(nop10, sizeof nop10));
+    assert_false(uprobe_leaves(nop5, 4));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +159,7 @@ int main(void)
         cmocka_unit_test(its_own_successor),
         cmocka_unit_test(vector_instructions_mistaken),
         cmocka_unit_test(all_others),
+        cmocka_unit_test(nops_that_become_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

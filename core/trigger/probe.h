@@ -47,7 +47,8 @@ struct probe_site {
                         * the opcodes 0x70–0x7f; a hit counts only when it holds); else -1 */
     const char *label; /* for messages: "libc.so.6!malloc" */
     const char *refused; /* the instruction, when no uprobe can sit on it (uprobe_fits) and only a
-                          * hardware breakpoint can sit there; else NULL */
+                          * hardware breakpoint can; else NULL */
+    bool only_to_stop;   /* a uprobe can, but not one that stops the thread (uprobe_leaves) */
 };
 
 #define PROBE_ARGS 6

@@ -180,7 +180,7 @@ int probe_machine_can_break(struct probe_machine *m, const struct probe_site *re
 static const struct probe_site *find_refused(const struct probe_site *sites, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (sites[i].refused)
+        if (sites[i].refused && !sites[i].only_to_stop)
             return &sites[i];
     return NULL;
 }

@@ -58,14 +58,15 @@ static char *label_of(const struct module *mod, const struct module_addr *a)
     return xasprintf("%s+0x%" PRIx64, mod->name, a->vaddr);
 }
 
-/* The instruction there, when no uprobe can sit on it; from malloc. */
-static char *refused_at(struct modules *m, size_t module, uint64_t vaddr)
+/* The instruction there, when no uprobe can sit on it, or none that stops the thread; from malloc. */
+static char *refused_at(struct modules *m, size_t module, uint64_t vaddr, bool *only_to_stop)
 {
     uint8_t code[16];
     size_t at, n = modules_read_code(m, module, vaddr, code, sizeof code);
     struct disasm_piece piece = {.vaddr = vaddr, .code = code, .size = n};
     struct disasm_line line;
-    if (uprobe_fits(code, n))
+    *only_to_stop = uprobe_fits(code, n);
+    if (*only_to_stop && !uprobe_leaves(code, n))
         return NULL;
     return xstrdup(disasm_lines(&piece, vaddr, 0, 1, &line, &at) ? line.text : "(bad)");
 }
@@ -81,8 +82,8 @@ static void add_site(struct trigger_places *p, struct modules *m,
                            .trigger = number,
                            .role = role,
                            .condition = condition,
-                           .label = label_of(mod, a),
-                           .refused = refused_at(m, a->module, vaddr)};
+                           .label = label_of(mod, a)};
+    s.refused = refused_at(m, a->module, vaddr, &s.only_to_stop);
     vec_push(&p->sites, s);
 }
 

@@ -81,11 +81,13 @@ static int resolve_in_program(const struct trigger_set *s, struct trigger_progra
     return trigger_program_resolve(*program, &s->entries.data[i].trigger, (uint32_t)i, out, err);
 }
 
-static const struct probe_site *find_refused(const struct trigger_places *places)
+static const struct probe_site *find_refused(const struct trigger_set *s, const struct trigger_places *places)
 {
-    for (size_t i = 0; i < places->sites.len; i++)
-        if (places->sites.data[i].refused)
-            return &places->sites.data[i];
+    for (size_t i = 0; i < places->sites.len; i++) {
+        const struct probe_site *site = &places->sites.data[i];
+        if (site->refused && (s->options.handed_over || !site->only_to_stop))
+            return site;
+    }
     return NULL;
 }
 
@@ -117,7 +119,7 @@ static int resolve_one(struct trigger_set *s, struct process *p, struct trigger_
                         : resolve_in_program(s, program, i, &places, &why);
     if (rc < 0 && !((s->options.may_pend || s->options.shared) && may_come(rc)))
         return err_set(err, rc, "%s", why.text);
-    const struct probe_site *refused = rc < 0 || p->modules || s->options.handed_over ? NULL : find_refused(&places);
+    const struct probe_site *refused = rc < 0 || p->modules || s->options.handed_over ? NULL : find_refused(s, &places);
     if (refused)
         return wait_for_address(s, p, i, &places, refused, err);
     struct armed *a = &p->armed.data[i];
@@ -254,7 +256,7 @@ static bool take_found(struct trigger_set *s, struct process *p, struct trigger_
 static void give_up_refused(struct trigger_set *s, struct process *p, const struct err *why)
 {
     for (size_t i = 0; i < p->armed.len; i++) {
-        if (!find_refused(&p->armed.data[i].places))
+        if (!find_refused(s, &p->armed.data[i].places))
             continue;
         trigger_places_free(&p->armed.data[i].places);
         set_where(&s->entries.data[i], TRIGGER_PENDING, xasprintf("pending: %s", why->text));

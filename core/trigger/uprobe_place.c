@@ -87,3 +87,10 @@ bool uprobe_fits(const uint8_t *code, size_t n)
     return !is_mistaken(&insn) && !minds_its_place(&insn) && !loads_ss(&insn, operands) &&
            !is_own_successor(&insn, operands);
 }
+
+bool uprobe_leaves(const uint8_t *code, size_t n)
+{
+    static const uint8_t nop5[] = {0x0f, 0x1f, 0x44, 0, 0}, nop10[] = {0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0};
+    return (n >= sizeof nop5 && memcmp(code, nop5, sizeof nop5) == 0) ||
+           (n >= sizeof nop10 && memcmp(code, nop10, sizeof nop10) == 0);
+}

@@ -27,4 +27,9 @@
  * arch_uprobe_analyze_insn; the rest as observed with Linux 6.18. */
 bool uprobe_fits(const uint8_t *code, size_t n);
 
+/* Whether the kernel may replace the instruction by a call into code of its own that reports the hit (a nop of 5 bytes,
+ * Linux 6.18; of 10, later): as good as any other, but who stops the thread at a hit finds it in there, on another stack
+ * pointer. Source: arch/x86/kernel/uprobes.c, can_optimize. */
+bool uprobe_leaves(const uint8_t *code, size_t n);
+
 #endif
