@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "tests/lib_golden.h"
+#include "tui/ui/bar.h"
 #include "tui/ui/line.h"
 
 static void assert_rows(struct surface *s, const char *first, const char *second)
@@ -89,6 +90,33 @@ static void sentences_are_broken_at_blanks(void **state)
     surface_free(s);
 }
 
+/* The state at the right end of the tabs loses whole groups; part of the first has a mark. */
+static void state_of_the_tab_row(void **state)
+{
+    (void)state;
+    static const struct view_ops timeline = {.title = "Timeline"};
+    const struct view_ops *screens[] = {&timeline};
+    static const struct {
+        int cols;
+        bool recording;
+        const char *row;
+    } cases[] = {
+        {58, false, " mtui [1 Timeline] SAMPLED decoding 26.8M  standard input"},
+        {56, false, " mtui [1 Timeline]               SAMPLED decoding 26.8M"},
+        {41, false, " mtui [1 Timeline]SAMPLED decoding 26.8M"},
+        {40, false, " mtui [1 Timeline]SAMPLED decoding 26.~"},
+        {42, true, " mtui [1 Timeline]* SAMPLED decoding 26.~"},
+        {26, false, " mtui [1 Timeline]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct surface *s = surface_new(2, cases[i].cols);
+        bar_draw_tabs(s, 0, screens, 1, 0, "SAMPLED decoding 26.8M  standard input", cases[i].recording,
+                      glyphs_of(GLYPHS_ASCII));
+        assert_rows(s, cases[i].row, "");
+        surface_free(s);
+    }
+}
+
 int main(void)
 {
     setlocale(LC_ALL, "C.UTF-8");
@@ -96,6 +124,7 @@ int main(void)
         cmocka_unit_test(facts_are_left_out_whole),
         cmocka_unit_test(facts_are_left_out_by_rank),
         cmocka_unit_test(cut),
+        cmocka_unit_test(state_of_the_tab_row),
         cmocka_unit_test(sentences_are_broken_at_blanks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/fmt.h"
 #include "core/base/loop.h"
 #include "decode/open/open.h"
 #include "lib_golden.h"
@@ -282,7 +283,11 @@ static void nothing_jumps(void **state)
     /* What is not decoded is said to be so. */
     char line[200];
     model_loading_text(r.m, line, sizeof line);
-    assert_non_null(strstr(line, "^C keeps them"));
+    assert_string_equal(line, "decoding big, ^C keeps what is there");
+    r.m->loading.percent = 40;
+    r.m->loading.spans = 2;
+    model_loading_text(r.m, line, sizeof line);
+    assert_string_equal(line, "decoding big: 40 %, 2 spans, ^C keeps them");
     assert_true(is_there(&r, 0, "1 not-decoded"));
     assert_int_equal(view_timeline.condition(r.tl, "part", ""), 1);
     assert_int_equal(view_timeline.condition(r.tl, "trace", ""), 0);
@@ -425,6 +430,11 @@ static bool no_trace_yet(struct rig *r)
     return !r->m->trace;
 }
 
+static bool no_spans_yet(struct rig *r)
+{
+    return r->m->loading.spans < 2 || r->m->loading.read_bytes == 0;
+}
+
 static bool still_loading(struct rig *r)
 {
     return r->m->loading.active;
@@ -441,6 +451,13 @@ static void samples_from_a_pipe(void **state)
     run_while(&r, no_trace_yet);
     pthread_join(thread, NULL);
     assert_true(model_is_growing(r.m));
+    run_while(&r, no_spans_yet);
+    char line[200], want[200], n[FMT_MAX], k[FMT_MAX];
+    model_loading_text(r.m, line, sizeof line);
+    snprintf(want, sizeof want, "decoding t_live.%d: %s read, %s spans, ^C keeps them", (int)getpid(),
+             fmt_size(n, r.m->loading.read_bytes), fmt_count(k, r.m->loading.spans));
+    assert_string_equal(line, want);
+    assert_true(r.m->loading.read_bytes >= 65536); /* what a pipe is looked at before it is known what comes */
     act(&r, 0, ACT_SEARCH, "a_function");
     assert_string_equal(selected(&r), "a_function");
     act(&r, 0, ACT_SEARCH, "b_function");

@@ -117,7 +117,7 @@ static char *export(const struct trace *t, enum export_format format)
 struct watch {
     struct recording *part[PARTS];
     size_t n;
-    struct open_progress progress;
+    struct open_progress progress, reading; /* the last, and the last of that stage */
     size_t enough_at, cancel_at; /* once there are so many parts; 0: never */
     atomic_bool enough, cancel;
 };
@@ -139,7 +139,10 @@ static void on_part(void *arg, struct recording *r)
 
 static void on_progress(void *arg, const struct open_progress *p)
 {
-    ((struct watch *)arg)->progress = *p;
+    struct watch *w = arg;
+    w->progress = *p;
+    if (strcmp(p->stage, "reading") == 0)
+        w->reading = *p;
 }
 
 static int open_watched(struct watch *w, const char *path, unsigned threads, struct recording **r,
@@ -430,6 +433,12 @@ static void pipe_stopped(void **state)
             write_text(fd, 0, 5000);
         assert_int_equal(open_watched(&w, path, 1, &r, &err), 0);
         assert_int_equal(trace_check(r->trace, &err), 0);
+        /* What was read, and the calls in it, is told all along. */
+        assert_int_equal(w.reading.total, 0);
+        assert_int_equal(w.reading.done, trace_info(r->trace)->input_bytes);
+        const uint64_t spans = spans_of(branches ? r->trace : w.part[0]->trace);
+        assert_in_range(w.progress.spans, spans - (branches ? 1 : 0), spans); /* the last line is known to end later */
+        assert_true(w.progress.spans >= (branches ? 100 : 2));
         size_t n, last = 0;
         const struct gap *g = trace_gaps(r->trace, &n);
         for (size_t i = 0; i < n; i++)

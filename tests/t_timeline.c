@@ -558,6 +558,15 @@ static void without_a_trace(void **state)
         assert_false(golden_find(r.s, "%"));
         model_loading_text(r.m, line, sizeof line);
         assert_string_equal(line, finishing ? "finishing pipe, 1 span" : "decoding pipe, 1 span");
+        l.read_bytes = UINT64_C(12) << 20;
+        model_set_loading(r.m, &l);
+        draw(&r);
+        assert_int_equal(golden_find(r.s, "decoding pipe  12.0M read"), !finishing);
+        model_loading_text(r.m, line, sizeof line);
+        assert_string_equal(line, finishing ? "finishing pipe, 1 span" : "decoding pipe: 12.0M read, 1 span");
+        model_loading_short(r.m, line, sizeof line);
+        assert_string_equal(line, finishing ? "finishing" : "decoding 12.0M");
+        l.read_bytes = 0;
         l.endless = false;
     }
     l = (struct model_loading){.failed = "snap 3: no sync point in 200 bytes"};

@@ -130,6 +130,7 @@ void open_part_samples(struct open_context *c, uint64_t rest, uint64_t total)
         return;
     }
     trace_builder_functions(b, functions_share(c->functions));
+    c->spans = trace_builder_spans(b);
     open_not_decoded(c, b, 0, a.last_ns, total ? expected_end(&a, rest, total) : a.last_ns, rest);
     open_part(c, b, &a);
 }

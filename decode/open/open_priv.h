@@ -23,7 +23,7 @@ struct open_context {
     struct pt_seams *seams;      /* of the inputs; NULL: there is only one */
     size_t input;                /* which of them is being read */
     bool instructions;           /* the session's clock counts them */
-    uint64_t spans;              /* in exact, for the progress */
+    uint64_t spans;              /* in exact, or in the newest part of what was sampled; for the progress */
     uint64_t part_next_ns, part_wait_ns; /* when the next part is wanted; how long after the one before */
     bool in_part;                /* nothing is noted: it is too early to judge */
     uint64_t input_bytes;

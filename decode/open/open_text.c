@@ -196,6 +196,8 @@ static int feed_all(struct open_context *c, struct source *s, struct perf_text *
             done += (uint64_t)n;
             rc = perf_text_feed(p, buf, (size_t)n);
         }
+        if (c->exact)
+            c->spans = trace_builder_spans(c->exact);
         open_progress(c, "reading", done, total);
         bool more = total == 0 || done < total;
         if (rc == 0 && n > 0 && more && open_part_due(c))

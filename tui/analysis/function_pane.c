@@ -216,7 +216,7 @@ static void draw_longest(struct function_pane *p, struct surface *s, struct rect
     for (size_t i = top; i < end; i++) {
         const struct stats_call *c = &p->calls[i];
         bool here = i == p->chosen;
-        snprintf(text, sizeof text, "%s%*s  at %s  tid %d", here ? ">" : " ", longest_cols,
+        snprintf(text, sizeof text, "%s %*s  at %s  tid %d", here ? ">" : " ", longest_cols,
                  ruler_duration(d, c->duration_ns, instructions),
                  ruler_time(at, (int64_t)(c->start_ns - first_ns), 1, instructions),
                  (int)trace_thread(p->trace, c->thread)->tid);

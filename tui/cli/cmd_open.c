@@ -45,6 +45,7 @@ static void tell_progress(struct cmd_opening *o)
     loading.percent = p.total ? (unsigned)(p.done * 100 / p.total) : 0;
     loading.finishing = open_is_finishing(&p);
     loading.endless = p.total == 0 && p.done > 0;
+    loading.read_bytes = loading.endless ? p.done : 0;
     loading.spans = p.spans;
     loading.stopping = o->stopping;
     loading.part = o->shown && o->m->trace == o->shown;
@@ -153,7 +154,10 @@ int cmd_open_begin(struct cli *c, struct model *m, struct cmd_opening **out, str
     const char *slash = strrchr(c->path, '/');
     o->m = m;
     o->stdin_fd = -1;
-    snprintf(o->what, sizeof o->what, "%.50s", slash && slash[1] ? slash + 1 : c->path);
+    snprintf(o->what, sizeof o->what, "%.50s",
+             strcmp(c->path, "-") == 0 ? "standard input"
+             : slash && slash[1]       ? slash + 1
+                                       : c->path);
     int rc = open_check_path(c->path, err);
     if (rc == 0 && strcmp(c->path, "-") == 0)
         rc = take_stdin(o, err);

@@ -58,12 +58,12 @@ static void draw_loading(struct timeline *tl, struct surface *s, struct rect r)
 {
     const struct model_loading *l = &tl->m->loading;
     const struct glyphs *g = tl->m->glyphs;
-    char text[200], percent[16] = "";
+    char text[200], far[FMT_MAX];
     const bool measured = !l->endless && !l->finishing;
     int middle = r.row + r.rows / 2, cols = r.cols < 44 ? r.cols - 4 : 40;
-    if (measured)
-        snprintf(percent, sizeof percent, "  %u %%", l->percent);
-    snprintf(text, sizeof text, "%s %s%s", l->finishing ? "finishing" : "decoding", l->what, percent);
+    model_loading_far(l, far);
+    snprintf(text, sizeof text, "%s %s%s%s%s", l->finishing ? "finishing" : "decoding", l->what, far[0] ? "  " : "", far,
+             far[0] && l->endless ? " read" : "");
     put_centered(s, r, middle - 1, text, ROLE_DEFAULT);
     for (int i = 0; measured && i < cols; i++)
         surface_put(s, middle, r.col + (r.cols - cols) / 2 + i,

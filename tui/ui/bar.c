@@ -51,18 +51,34 @@ static enum titles titles_for(const struct view_ops *const *screens, size_t n, s
     return tabs_cols(screens, n, active, TITLES_SHORT) <= cols ? TITLES_SHORT : TITLES_NONE;
 }
 
-/* Columns of the state that are shown: all, or whole groups (two blanks apart), or what there is; a few
- * letters of one would say nothing. */
-static int state_cols(const char *state, int room)
+/* Bytes of the state that are shown: all, or whole groups (two blanks apart), or all of the first, to be cut; a
+ * few letters of it would say nothing. */
+static size_t state_len(const char *state, int room)
 {
-    int width = (int)utf8_cols(state, strlen(state)), shown = 0;
-    if (width <= room)
-        return width;
-    for (const char *at = strstr(state, "  "); at; at = strstr(at + 2, "  ")) {
-        int cols = (int)utf8_cols(state, (size_t)(at - state));
-        shown = cols <= room ? cols : shown;
+    size_t len = strlen(state), shown = 0;
+    if (utf8_cols(state, len) <= (size_t)room)
+        return len;
+    for (const char *at = strstr(state, "  "); at; at = strstr(at + 2, "  "))
+        if (utf8_cols(state, (size_t)(at - state)) <= (size_t)room)
+            shown = (size_t)(at - state);
+    return shown ? shown : room >= STATE_LEAST ? len : 0;
+}
+
+/* At the right end, with a sign before it while something is recorded. */
+static void draw_state(struct surface *s, int row, int room, const char *state, bool recording, const struct glyphs *g)
+{
+    const struct style style = recording ? (struct style){.ink = ROLE_REC, .paper = ROLE_REC} : bar_style;
+    const int sign = recording ? 2 : 0, end = surface_cols(s) - 1;
+    char shown[200];
+    room -= sign;
+    snprintf(shown, sizeof shown, "%.*s", (int)state_len(state, room), state);
+    int cols = (int)utf8_cols(shown, strlen(shown));
+    cols = cols < room ? cols : room;
+    if (recording) {
+        surface_put(s, row, end - cols - 2, glyph(g, GLYPH_REC), style);
+        surface_put(s, row, end - cols - 1, ' ', style);
     }
-    return shown ? shown : room >= STATE_LEAST ? room : 0;
+    line_cut(s, row, end - cols, cols, shown, style, g);
 }
 
 void bar_draw_tabs(struct surface *s, int row, const struct view_ops *const *screens, size_t n,
@@ -79,19 +95,8 @@ void bar_draw_tabs(struct surface *s, int row, const struct view_ops *const *scr
                            i == active ? active_style : bar_style);
     }
     int room = cols - at - 1;
-    if (room <= 0)
-        return;
-    if (recording && room >= 2) {
-        struct style rec = {.ink = ROLE_REC, .paper = ROLE_REC};
-        int shown = state_cols(state, room - 2);
-        int from = cols - 1 - shown - 2;
-        surface_put(s, row, from, glyph(g, GLYPH_REC), rec);
-        surface_put(s, row, from + 1, ' ', rec);
-        surface_text(s, row, from + 2, shown, state, SIZE_MAX, rec);
-        return;
-    }
-    int width = state_cols(state, room);
-    surface_text(s, row, cols - 1 - width, width, state, SIZE_MAX, bar_style);
+    if (room > 0)
+        draw_state(s, row, room, state, recording && room >= 2, g);
 }
 
 size_t bar_tab_at(const struct surface *s, const struct view_ops *const *screens, size_t n, size_t active,

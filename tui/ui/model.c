@@ -188,38 +188,42 @@ static const char *loading_verb(const struct model_loading *l)
     return l->finishing ? "finishing" : "decoding";
 }
 
-static bool loading_percent(const struct model_loading *l, char out[FMT_MAX])
+const char *model_loading_far(const struct model_loading *l, char *out)
 {
-    bool known = !l->endless && !l->finishing;
     out[0] = '\0';
-    if (known)
+    if (l->finishing)
+        return out;
+    if (!l->endless)
         snprintf(out, FMT_MAX, "%u %%", l->percent);
-    return known;
+    else if (l->read_bytes)
+        fmt_size(out, l->read_bytes);
+    return out;
 }
 
 void model_loading_short(const struct model *m, char *out, size_t size)
 {
-    char n[FMT_MAX];
-    bool known = loading_percent(&m->loading, n);
-    snprintf(out, size, "%s%s%s", loading_verb(&m->loading), known ? " " : "", n);
+    char far[FMT_MAX];
+    model_loading_far(&m->loading, far);
+    snprintf(out, size, "%s%s%s", loading_verb(&m->loading), far[0] ? " " : "", far);
 }
 
 void model_loading_text(const struct model *m, char *out, size_t size)
 {
     const struct model_loading *l = &m->loading;
-    char n[FMT_MAX], spans[FMT_MAX + 16] = "", percent[FMT_MAX + 2] = "";
+    char n[FMT_MAX], spans[FMT_MAX + 16] = "", far[FMT_MAX + 16] = "";
     if (size)
         out[0] = '\0';
     if (!l->active)
         return;
     if (l->spans)
         snprintf(spans, sizeof spans, ", %s span%s", fmt_count(n, l->spans), l->spans == 1 ? "" : "s");
-    if (loading_percent(l, n) && (l->percent || l->spans))
-        snprintf(percent, sizeof percent, ": %s", n);
-    snprintf(out, size, "%s %s%s%s%s", l->stopping ? "stopping" : loading_verb(l), l->what, percent, spans,
+    if (model_loading_far(l, n)[0] && (l->endless || l->percent || l->spans))
+        snprintf(far, sizeof far, ": %s%s", n, l->endless ? " read" : "");
+    snprintf(out, size, "%s %s%s%s%s", l->stopping ? "stopping" : loading_verb(l), l->what, far, spans,
              l->stopping || !l->cancel ? ""
-             : model_is_growing(m)     ? ", ^C keeps them"
-                                       : ", ^C stops");
+             : !model_is_growing(m)    ? ", ^C stops"
+             : l->spans                ? ", ^C keeps them"
+                                       : ", ^C keeps what is there");
 }
 
 bool model_stop_loading(struct model *m)

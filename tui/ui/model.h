@@ -47,6 +47,7 @@ struct model_loading {
     bool active;
     unsigned percent;
     bool endless;     /* how much there will be is not known (a pipe): percent says nothing */
+    uint64_t read_bytes; /* endless: so far; 0: not known */
     bool finishing;   /* all is decoded; what is left (ordering, indexes) is not measured */
     uint64_t spans;   /* decoded so far; 0: not known */
     char what[64];    /* "snap 3" */
@@ -166,10 +167,14 @@ void model_grow_trace(struct model *m, const struct trace *trace, const struct p
 void model_set_loading(struct model *m, const struct model_loading *loading);
 
 bool model_is_growing(const struct model *m);
-/* "decoding snap 3: 62 %, 1,204,331 spans, ^C keeps them"; "" when nothing is decoded. */
+/* "decoding snap 3: 62 %, 1,204,331 spans, ^C keeps them", of a pipe "decoding standard input: 12.3M read, 40,112
+ * spans, ^C keeps them"; "" when nothing is decoded. */
 void model_loading_text(const struct model *m, char *out, size_t size);
-/* Its beginning alone: "decoding 62 %", without a percentage where there is none. */
+/* Its beginning alone: "decoding 62 %", "decoding 12.3M", without a number where there is none. */
 void model_loading_short(const struct model *m, char *out, size_t size);
+/* How far it is: "62 %", of a pipe what was read ("12.3M"), "" when neither is known. out, which is returned, holds
+ * FMT_MAX bytes. */
+const char *model_loading_far(const struct model_loading *l, char *out);
 /* Stops what is being decoded; false: there is nothing, or it cannot be stopped. */
 bool model_stop_loading(struct model *m);
 
