@@ -276,6 +276,12 @@ static void instructions_stand_whole(void **state)
         /* g: 150 million against 10; f itself: 150 against 30. */
         assert_true(see(&r, " +140M       150M      10.0M "));
         assert_true(see(&r, " +120M       150M      30.0M "));
+        command(&r, "events");
+        press(&r, "g");
+        assert_true(see(&r, "     150,000,200  150M insn    1000 ret         2"));
+        assert_true(see(&r, "     300,000,100  150M insn    1000 ret         1"));
+        assert_true(see(&r, "     310,000,300 10.0M insn    1000 ret         2"));
+        assert_true(see(&r, "     340,000,305     5 insn    1000 ret         1"));
         rig_close(&r);
     }
 }

@@ -12,6 +12,7 @@
 
 #define SYMBOL_COL   52
 #define CPU_COLS     4
+#define DELTA_COLS   10
 #define CPU_MIN_COLS 90 /* narrower screens do without it */
 #define DETAIL_COLS  26
 
@@ -151,6 +152,15 @@ static int cpu_cols(const struct trace *t, struct rect r)
     return 0;
 }
 
+/* What passed since the row before, in at most DELTA_COLS: many instructions are rounded. */
+static void write_delta(char *out, uint64_t ns, bool instructions)
+{
+    char n[FMT_MAX];
+    ruler_duration(out, ns, instructions);
+    if (instructions && strlen(out) > DELTA_COLS)
+        snprintf(out, FMT_MAX, "%.30s insn", fmt_count_short(n, ns));
+}
+
 static void draw_row(const struct event_list *l, const struct trace *t, struct surface *s, int row,
                      struct rect r, size_t i, size_t shallowest, const struct glyphs *g)
 {
@@ -175,11 +185,11 @@ static void draw_row(const struct event_list *l, const struct trace *t, struct s
     }
     if (more)
         snprintf(cpu, sizeof cpu, "%*s ", more - 1, cpu_number);
+    write_delta(delta, ev->time_ns - before, instructions);
     surface_fill(s, (struct rect){row, r.col, 1, r.cols}, ' ', style);
-    surface_printf(s, row, r.col + 1, r.cols - 1, style, "%16s %10s %7s %s%-8s %4s ",
-                   ruler_time(time, (int64_t)(ev->time_ns - trace_info(t)->first_ns), 1, instructions),
-                   ruler_duration(delta, ev->time_ns - before, instructions), tid, cpu, kind_text(ev),
-                   depth);
+    surface_printf(s, row, r.col + 1, r.cols - 1, style, "%16s %*s %7s %s%-8s %4s ",
+                   ruler_time(time, (int64_t)(ev->time_ns - trace_info(t)->first_ns), 1, instructions), DELTA_COLS,
+                   delta, tid, cpu, kind_text(ev), depth);
     line_cut(s, row, r.col + symbol, wide, text.name, style, g);
     if (detail)
         line_cut(s, row, r.col + symbol + wide + 1, DETAIL_COLS - 1, text.detail, style, g);
