@@ -57,6 +57,25 @@ static const char throws[] =
     "extern \"C\" NI int work(int x) { int s = 0; for (int i = 0; i < 2; i++) s += catcher(i + 2) + objects[i & 1]->f(x);\n"
     "  return s; }\n" STEP_MAIN("work(3)");
 
+/* Through activations of one function and to one of them: past clean-ups, into handlers, thrown on, and thrown by what
+ * a clean-up calls. */
+static const char throws_out[] =
+    NI "int count;\n"
+    "struct guard { NI ~guard() { __asm__ volatile(\"\"); ++count; } };\n"
+    "NI int past(int n) { if (n == 0) throw 1; guard g; return past(n - 1) + 1; }\n"
+    "NI int into(int n, int to) { guard g; if (n == 0) throw n;\n"
+    "  if (n == to) { try { guard h; return into(n - 1, to) + 1; } catch (int) { return count; } }\n"
+    "  if (n == 1) { guard h; return into(n - 1, to) + 2; }\n"
+    "  return into(n - 1, to) + 3; }\n"
+    "NI int on(int n) { try { if (n == 0) throw n; return on(n - 1) + 1; }\n"
+    "  catch (int) { if (n == 3) return count; guard g; throw; } }\n"
+    "struct nested { int n; NI ~nested() { try { into(n, n); } catch (int) { ++count; } } };\n"
+    "NI int inner(int n) { if (n == 0) throw 'c'; nested x{n}; return inner(n - 1) + 1; }\n"
+    "extern \"C\" NI int work(int x) { int s = 0; try { past(x); } catch (int) { s++; }\n"
+    "  for (int i = 1; i < 4; i++) s += into(3, i); s += on(3);\n"
+    "  try { inner(2); } catch (char) { s++; } return s; }\n"
+    STEP_MAIN("work(3)");
+
 static const char signals[] =
     "#include <signal.h>\n#include <unistd.h>\n" NI LEAF "volatile int hits;\n"
     "NI void helper(int n) { hits += leaf(n); }\n"
@@ -141,6 +160,12 @@ const struct step_program step_programs[] = {
     {.name = "exceptions", .source_name = "t.cc", .source = throws, .flags = "-O1 -g", .function = "work",
      .exercises = "enters __cxa_throw; enters _Unwind_RaiseException; enters _Unwind_Resume; "
                   "enters __cxa_begin_catch; indirect _ZN3one1fEi; indirect _ZN3two1fEi; calls _ZN5guardD1Ev"},
+    {.name = "exceptions outward", .source_name = "t.cc", .source = throws_out, .flags = "-O1 -g", .function = "work",
+     .exercises = "enters __cxa_throw; enters __cxa_rethrow; enters _Unwind_Resume; recursion _Z4pasti; "
+                  "recursion _Z4intoii; recursion _Z2oni; recursion _Z5inneri; calls _ZN5guardD1Ev"},
+    {.name = "exceptions outward, static", .source_name = "t.cc", .source = throws_out, .flags = "-O2 -g -static",
+     .function = "work",
+     .exercises = "calls __cxa_throw; calls _Unwind_Resume; recursion _Z4pasti; recursion _Z4intoii; recursion _Z2oni"},
     {.name = "signals", .source = signals, .flags = "-O1 -g", .function = "work",
      .exercises = "handler handler; calls helper; enters kill; syscalls 9"},
     {.name = "fibres", .source = fibres, .flags = "-O1 -g", .function = "work",

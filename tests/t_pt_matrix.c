@@ -78,6 +78,8 @@ static const struct row {
     {"longjmp outward", "cyc tsc small-psb per-cpu overflow"},
     {"longjmp outward, static", "cyc mtc tsc no-retcomp small-psb"},
     {"exceptions", "cyc mtc tsc long-tnt small-psb chunked cut-head overflow snapshots"},
+    {"exceptions outward", "cyc mtc tsc small-psb overflow"},
+    {"exceptions outward, static", "cyc tsc no-retcomp long-tnt small-psb"},
     {"signals", "cyc mtc tsc no-retcomp small-psb per-cpu overflow"},
     {"fibres", "cyc tsc no-retcomp small-psb per-cpu overflow"},
     {"retpolines", "cyc mtc tsc no-retcomp small-psb overflow"},
@@ -93,7 +95,7 @@ static const struct row {
 };
 #define ROWS (sizeof matrix / sizeof *matrix)
 
-#define PROGRAMS_MIN  18
+#define PROGRAMS_MIN  20
 #define ENCODINGS_MIN 5 /* of a program */
 #define APPLIED_MIN   5 /* of an encoding */
 

@@ -174,6 +174,93 @@ static void longjmp_to_who_knows(void **state)
     expect(&r, "f 110-150 / f 120-150 / __longjmp 130-140, x 150-150");
 }
 
+/* ---- exceptions ---- */
+
+/* Calls and their landing pads, ended by a call at 0. */
+struct pads {
+    uint64_t call, pad;
+};
+
+/* call: a byte of the instruction, which is five bytes long here. */
+static bool pad_of(void *arg, uint64_t time, uint64_t call, uint64_t *pad)
+{
+    assert_true(time > 100);
+    for (const struct pads *p = arg; p->call; p++)
+        if (call >= p->call && call - p->call < 5) {
+            *pad = p->pad;
+            return true;
+        }
+    return false;
+}
+
+static struct rig rig_with(struct pads *pads)
+{
+    struct rig r = rig();
+    pt_stack_set_landing(r.stack, &(struct pt_stack_landing){pad_of, pads});
+    return r;
+}
+
+/* The innermost f throws where it has no landing pad; the one around it has. */
+static void landing_of_the_pending_call(void **state)
+{
+    struct pads pads[] = {{at('f', 15), at('f', 60)}, {0, 0}};
+    struct rig r = rig_with(pads);
+    (void)state;
+    begin(&r, 'a');         /* 110 */
+    call(&r, 'a', 5, 'f');  /* 120 */
+    call(&r, 'f', 20, 'f'); /* 130 */
+    call(&r, 'f', 20, 'f'); /* 140 */
+    call(&r, 'f', 40, 'T'); /* 150 */
+    jump(&r, 'f', 60);      /* 160: in the one that began at 130 */
+    call(&r, 'f', 70, 'U'); /* 170 */
+    jump(&r, 'f', 60);      /* 180: in the one that began at 120 */
+    call(&r, 'f', 80, 'x'); /* 190 */
+    ret(&r, 'f', 80);       /* 200 */
+    ret(&r, 'a', 5);        /* 210 */
+    expect(&r, "a 110-210 / f 120-210 / f 130-180, x 190-200 / f 140-160, _Unwind_Resume 170-180 / __cxa_throw 150-160");
+}
+
+/* Unwinders that get there by a return, and landing pads that lie where the calls that throw return to, which they
+ * never do: that of __cxa_throw at 40, that of _Unwind_Resume at 70. */
+static void landing_behind_a_call(void **state)
+{
+    struct pads pads[] = {{at('f', 15), at('f', 40)}, {at('f', 25), at('f', 70)}, {0, 0}};
+    struct rig r = rig_with(pads);
+    (void)state;
+    begin(&r, 'a');         /* 110 */
+    call(&r, 'a', 5, 'f');  /* 120 */
+    call(&r, 'f', 30, 'f'); /* 130 */
+    call(&r, 'f', 20, 'f'); /* 140 */
+    call(&r, 'f', 40, 'T'); /* 150 */
+    call(&r, 'T', 40, 'y'); /* 160 */
+    ret(&r, 'f', 40);       /* 170: in the one that began at 130, not in that which threw */
+    call(&r, 'f', 50, 'x'); /* 180 */
+    ret(&r, 'f', 50);       /* 190 */
+    call(&r, 'f', 70, 'U'); /* 200 */
+    ret(&r, 'f', 70);       /* 210: in the one that began at 120 */
+    call(&r, 'f', 80, 'x'); /* 220 */
+    ret(&r, 'f', 80);       /* 230 */
+    ret(&r, 'a', 5);        /* 240 */
+    expect(&r, "a 110-240 / f 120-240 / f 130-210, x 220-230 / f 140-170, x 180-190, _Unwind_Resume 200-210 / "
+               "__cxa_throw 150-170 / y 160-170");
+}
+
+/* No call that is pending has its landing pad there, or f is open once: as without tables. */
+static void landing_of_none(void **state)
+{
+    struct pads pads[] = {{at('f', 15), at('f', 90)}, {at('g', 15), at('g', 90)}, {0, 0}};
+    struct rig r = rig_with(pads);
+    (void)state;
+    begin(&r, 'g');         /* 110 */
+    call(&r, 'g', 20, 'f'); /* 120 */
+    call(&r, 'f', 20, 'f'); /* 130 */
+    call(&r, 'f', 40, 'T'); /* 140 */
+    jump(&r, 'f', 60);      /* 150 */
+    call(&r, 'f', 40, 'T'); /* 160 */
+    jump(&r, 'g', 60);      /* 170 */
+    expect(&r, "g 110-170 / f 120-170 / f 130-170 / __cxa_throw 140-150, __cxa_throw 160-170");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +268,9 @@ int main(void)
         cmocka_unit_test(longjmp_where_calls_have_no_length),
         cmocka_unit_test(longjmp_to_the_place_of_setjmp),
         cmocka_unit_test(longjmp_to_who_knows),
+        cmocka_unit_test(landing_of_the_pending_call),
+        cmocka_unit_test(landing_behind_a_call),
+        cmocka_unit_test(landing_of_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/vec.h"
+#include "core/symbols/eh_pointer.h"
 
 #define SECTION_MAX ((uint64_t)256 << 20)
 #define FUNCTIONS_MAX ((size_t)4 << 20)
@@ -23,6 +24,7 @@ struct eh_frame {
     bool is_64;
     Dwarf_Off cie; /* the last that was read, and of its FDEs: */
     int encoding;  /* of addresses */
+    int lsda_encoding; /* of the address of its language-specific data area */
     bool has_data; /* augmentation data, behind the addresses */
     bool is_signal;
     VEC(struct eh_function) list;
@@ -95,68 +97,43 @@ static int read_section(struct eh_frame *e, uint64_t size, struct err *err)
 
 /* ---- Entries ---- */
 
-/* Bytes of an address in that encoding, or 0 where the length is not fixed. */
-static size_t encoded_size(const struct eh_frame *e, int encoding)
-{
-    switch (encoding & 0x0f) {
-    case DW_EH_PE_absptr:
-        return e->is_64 ? 8 : 4;
-    case DW_EH_PE_udata2:
-    case DW_EH_PE_sdata2:
-        return 2;
-    case DW_EH_PE_udata4:
-    case DW_EH_PE_sdata4:
-        return 4;
-    case DW_EH_PE_udata8:
-    case DW_EH_PE_sdata8:
-        return 8;
-    default:
-        return 0;
-    }
-}
-
-static uint64_t read_number(const uint8_t *at, size_t size, bool is_signed)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < size; i++)
-        value |= (uint64_t)at[i] << 8 * i;
-    if (is_signed && size < 8 && value >> (8 * size - 1))
-        value |= UINT64_MAX << 8 * size;
-    return value;
-}
-
 /* Of an augmentation "z…", which letter stands for what in its data. */
-static int encoding_of_augmentation(const struct eh_frame *e, const Dwarf_CIE *c)
+static void read_augmentation(struct eh_frame *e, const Dwarf_CIE *c)
 {
     const uint8_t *at = c->augmentation_data, *end = e->data + e->size;
-    if (c->augmentation[0] == '\0')
-        return DW_EH_PE_absptr;
+    e->encoding = c->augmentation[0] == '\0' ? DW_EH_PE_absptr : ENCODING_NONE;
     if (c->augmentation[0] != 'z' || !at || at < e->data || at > end)
-        return ENCODING_NONE;
+        return;
     if (c->augmentation_data_size < (size_t)(end - at))
         end = at + c->augmentation_data_size;
+    int encoding = DW_EH_PE_absptr;
     for (const char *letter = c->augmentation + 1; *letter; letter++) {
         size_t personality;
         switch (*letter) {
         case 'R':
-            return at < end ? *at : ENCODING_NONE;
+            if (at == end)
+                return;
+            e->encoding = encoding = *at++;
+            break;
         case 'L':
-            at++;
+            if (at == end)
+                return;
+            e->lsda_encoding = *at++;
             break;
         case 'P':
-            personality = at < end ? encoded_size(e, *at) : 0;
+            personality = at < end ? eh_pointer_size(*at, e->is_64) : 0;
             if (personality == 0 || (size_t)(end - at) < 1 + personality)
-                return ENCODING_NONE;
+                return;
             at += 1 + personality;
             break;
         case 'S': /* a signal's frame */
         case 'B': /* AArch64: signed return addresses */
             break;
-        default:
-            return ENCODING_NONE;
+        default: /* what lies behind it is not known */
+            return;
         }
     }
-    return DW_EH_PE_absptr;
+    e->encoding = encoding;
 }
 
 static int encoding_of_cie(struct eh_frame *e, Dwarf_Off cie)
@@ -164,7 +141,7 @@ static int encoding_of_cie(struct eh_frame *e, Dwarf_Off cie)
     if (cie == e->cie)
         return e->encoding;
     e->cie = cie;
-    e->encoding = ENCODING_NONE;
+    e->encoding = e->lsda_encoding = ENCODING_NONE;
     Elf *elf = elf_file_handle(e->file);
     Dwarf_CFI_Entry entry;
     Dwarf_Off next;
@@ -174,24 +151,11 @@ static int encoding_of_cie(struct eh_frame *e, Dwarf_Off cie)
     Elf_Data data = {.d_buf = e->data, .d_size = e->size - cie > CIE_REACH ? cie + CIE_REACH : e->size};
     if (dwarf_next_cfi((const unsigned char *)elf_getident(elf, NULL), &data, true, cie, &next, &entry) == 0 &&
         dwarf_cfi_cie_p(&entry)) {
-        e->encoding = encoding_of_augmentation(e, &entry.cie);
+        read_augmentation(e, &entry.cie);
         e->has_data = entry.cie.augmentation[0] == 'z';
         e->is_signal = strchr(entry.cie.augmentation, 'S') != NULL;
     }
     return e->encoding;
-}
-
-/* False: it does not end before `end`, or is too large. */
-static bool read_uleb(const uint8_t **at, const uint8_t *end, uint64_t *out)
-{
-    *out = 0;
-    for (unsigned shift = 0; *at < end && shift < 63; shift += 7) {
-        uint8_t byte = *(*at)++;
-        *out |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return true;
-    }
-    return false;
 }
 
 /* Whether the rules for the first instruction differ from those of a function that has just been called:
@@ -199,7 +163,7 @@ static bool read_uleb(const uint8_t **at, const uint8_t *end, uint64_t *out)
 static bool begins_within_frame(const struct eh_frame *e, const uint8_t *at, const uint8_t *end)
 {
     uint64_t reg, offset, length = 0, called = e->is_64 ? 8 : 4;
-    if (e->is_signal || (e->has_data && !read_uleb(&at, end, &length)) || length > (uint64_t)(end - at))
+    if (e->is_signal || (e->has_data && !eh_read_uleb(&at, end, &length)) || length > (uint64_t)(end - at))
         return false;
     for (at += length; at < end;) {
         uint8_t op = *at++;
@@ -209,13 +173,13 @@ static bool begins_within_frame(const struct eh_frame *e, const uint8_t *at, con
         case DW_CFA_nop:
             break;
         case DW_CFA_def_cfa:
-            if (!read_uleb(&at, end, &reg) || !read_uleb(&at, end, &offset))
+            if (!eh_read_uleb(&at, end, &reg) || !eh_read_uleb(&at, end, &offset))
                 return false;
             if (offset != called)
                 return true;
             break;
         case DW_CFA_def_cfa_offset:
-            if (!read_uleb(&at, end, &offset))
+            if (!eh_read_uleb(&at, end, &offset))
                 return false;
             if (offset != called)
                 return true;
@@ -230,18 +194,30 @@ static bool begins_within_frame(const struct eh_frame *e, const uint8_t *at, con
     return false;
 }
 
+/* The augmentation data behind the addresses: that is all that stands in it. 0: none. */
+static uint64_t lsda_of(const struct eh_frame *e, const uint8_t *at, const uint8_t *end)
+{
+    uint64_t length, lsda;
+    if (e->lsda_encoding == ENCODING_NONE || e->lsda_encoding == DW_EH_PE_omit || !eh_read_uleb(&at, end, &length) ||
+        length > (uint64_t)(end - at))
+        return 0;
+    return eh_read_pointer(&at, at + length, e->lsda_encoding, e->is_64, e->vaddr + (uint64_t)(at - e->data), &lsda)
+               ? lsda
+               : 0;
+}
+
 /* False: no memory. */
 static bool take_fde(struct eh_frame *e, const Dwarf_FDE *fde)
 {
     int encoding = encoding_of_cie(e, fde->CIE_pointer);
     int relative = encoding & 0x70;
-    size_t size = encoding == ENCODING_NONE || (encoding & DW_EH_PE_indirect) ? 0 : encoded_size(e, encoding);
+    size_t size = encoding == ENCODING_NONE || (encoding & DW_EH_PE_indirect) ? 0 : eh_pointer_size(encoding, e->is_64);
     const uint8_t *at = fde->start;
     if (size == 0 || (relative != 0 && relative != DW_EH_PE_pcrel) || at < e->data || fde->end < at ||
         fde->end > e->data + e->size || (size_t)(fde->end - at) < 2 * size)
         return true;
-    uint64_t vaddr = read_number(at, size, encoding & DW_EH_PE_signed);
-    uint64_t length = read_number(at + size, size, false);
+    uint64_t vaddr = eh_read_number(at, size, encoding & DW_EH_PE_signed);
+    uint64_t length = eh_read_number(at + size, size, false);
     if (relative == DW_EH_PE_pcrel)
         vaddr += e->vaddr + (uint64_t)(at - e->data);
     if (!e->is_64)
@@ -250,7 +226,10 @@ static bool take_fde(struct eh_frame *e, const Dwarf_FDE *fde)
     if (length == 0 || length > UINT32_MAX || vaddr > UINT64_MAX - length ||
         !elf_file_is_code(e->file, vaddr) || !elf_file_is_code(e->file, vaddr + length - 1))
         return true;
-    struct eh_function f = {vaddr, (uint32_t)length, begins_within_frame(e, at + 2 * size, fde->end)};
+    struct eh_function f = {.vaddr = vaddr,
+                            .lsda = lsda_of(e, at + 2 * size, fde->end),
+                            .size = (uint32_t)length,
+                            .is_part = begins_within_frame(e, at + 2 * size, fde->end)};
     return vec_try_push(&e->list, f);
 }
 
@@ -299,7 +278,8 @@ static void sort_and_cut(struct eh_frame *e)
 
 int eh_frame_functions(const struct elf_file *f, struct eh_function **out, size_t *n, struct err *err)
 {
-    struct eh_frame e = {.file = f, .is_64 = elf_file_bits(f) == 64, .cie = UINT64_MAX, .encoding = ENCODING_NONE};
+    struct eh_frame e = {.file = f, .is_64 = elf_file_bits(f) == 64, .cie = UINT64_MAX, .encoding = ENCODING_NONE,
+                         .lsda_encoding = ENCODING_NONE};
     const char *ident = elf_getident(elf_file_handle(f), NULL);
     uint64_t size = 0;
     int rc = 0;

@@ -17,6 +17,7 @@
 
 struct eh_function {
     uint64_t vaddr;
+    uint64_t lsda; /* vaddr of its language-specific data area (core/symbols/lsda.h); 0: none */
     uint32_t size; /* > 0 */
     bool is_part;  /* where it begins, there is more on the stack than a return address: control comes there by
                       a jump from the function whose part it is. Parts that need no stack cannot be told */

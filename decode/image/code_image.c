@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/base/hash64.h"
 #include "core/symbols/demangle.h"
+#include "core/symbols/lsda.h"
 #include "core/base/vec.h"
 #include "core/session/code_versions.h"
 #include "decode/image/map_history.h"
@@ -14,14 +16,21 @@
 
 #define FD_UNKNOWN (-2) /* not asked for yet */
 
+/* Of a file. */
+struct exceptions {
+    bool asked;
+    struct lsda *tables; /* NULL: none */
+};
+
 struct code_image {
     const struct addrspaces *as;
     struct symbolizer *symbols;
     struct functions *functions;
     const struct maps_log *log;
     struct map_history *history;
-    pthread_mutex_t lock; /* symbols, functions, files */
+    pthread_mutex_t lock; /* symbols, functions, files, exceptions */
     VEC(int) files;       /* of modules, by their number; −1: no bytes */
+    VEC(struct exceptions) exceptions; /* likewise */
 };
 
 struct code_view {
@@ -30,6 +39,7 @@ struct code_view {
     uint64_t state; /* of the history, in maps */
     pid_t pid;
     uint64_t time_ns;
+    struct hash64 pads; /* of calls that were asked for: how far away, modulo 2^32; 0: none */
 };
 
 struct code_image *code_image_new(const struct addrspaces *as, struct symbolizer *symbols,
@@ -53,6 +63,9 @@ void code_image_free(struct code_image *img)
         if (img->files.data[i] >= 0)
             close(img->files.data[i]);
     vec_free(&img->files);
+    for (size_t i = 0; i < img->exceptions.len; i++)
+        lsda_free(img->exceptions.data[i].tables);
+    vec_free(&img->exceptions);
     map_history_free(img->history);
     pthread_mutex_destroy(&img->lock);
     free(img);
@@ -102,6 +115,7 @@ void code_view_free(struct code_view *v)
     if (!v)
         return;
     map_state_free(&v->maps);
+    hash64_free(&v->pads);
     free(v);
 }
 
@@ -113,6 +127,7 @@ bool code_view_at(struct code_view *v, pid_t pid, uint64_t time_ns)
     if (state == v->state)
         return false;
     v->state = state;
+    hash64_clear(&v->pads);
     map_history_at(v->img->history, pid, time_ns, &v->maps); /* short of memory: as if nothing were known */
     return true;
 }
@@ -148,6 +163,63 @@ bool code_view_section(struct code_view *v, size_t i, struct code_section *out)
     *out = (struct code_section){m->start, m->end - m->start, m->pgoff, fd};
     return true;
 }
+
+/* ---- exceptions ---- */
+
+static struct lsda *exceptions_of(struct code_image *img, const struct addrspace_map *map,
+                                  const struct sym_module *m)
+{
+    while (img->exceptions.len <= map->module)
+        vec_push(&img->exceptions, (struct exceptions){0});
+    struct exceptions *e = &img->exceptions.data[map->module];
+    if (e->asked)
+        return e->tables;
+    e->asked = true;
+    int fd = sym_module_fd(m);
+    struct elf_file *f;
+    if (fd >= 0 && elf_file_open(fd, sym_module_source(m), &f, NULL) == 0 && lsda_new(f, &e->tables, NULL) < 0)
+        e->tables = NULL;
+    return e->tables;
+}
+
+static bool look_up_pad(struct code_view *v, uint64_t call, uint64_t *pad)
+{
+    const struct addrspace_map *map = find_map(v, call);
+    uint64_t vaddr, to;
+    bool found = false;
+    if (!map)
+        return false;
+    pthread_mutex_lock(&v->img->lock);
+    const struct sym_module *m = symbolizer_module(v->img->symbols, map);
+    if (m && sym_module_vaddr(m, call - map->start + map->pgoff, &vaddr)) {
+        struct lsda *tables = exceptions_of(v->img, map, m);
+        found = tables && lsda_landing_pad(tables, vaddr, &to);
+    }
+    pthread_mutex_unlock(&v->img->lock);
+    if (found)
+        *pad = call + (to - vaddr);
+    return found;
+}
+
+bool code_view_landing_pad(struct code_view *v, uint64_t call, uint64_t *pad)
+{
+    uint32_t away = hash64_get(&v->pads, call);
+    if (away == HASH64_NONE) {
+        uint64_t to;
+        bool found = look_up_pad(v, call, &to);
+        if (found && to - call + INT32_MAX >= UINT32_MAX) /* further than any function is long */
+            return false;
+        away = found ? (uint32_t)(to - call) : 0;
+        if (away != HASH64_NONE)
+            (void)hash64_set(&v->pads, call, away); /* short of memory, it is looked up each time */
+    }
+    if (!away)
+        return false;
+    *pad = call + (uint64_t)(int64_t)(int32_t)away;
+    return true;
+}
+
+/* ---- bytes ---- */
 
 /* Of code that has no file, mtui's dump. A file that is mapped there now has taken its place. */
 static size_t read_dump(const struct code_view *v, const struct addrspace_map *map, uint64_t ip, uint8_t *out,

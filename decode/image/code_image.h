@@ -48,6 +48,9 @@ struct code_section {
     int fd;
 };
 bool code_view_section(struct code_view *v, size_t i, struct code_section *out);
+/* Where the program goes on when an exception passes through the call at `call` (any byte of the instruction):
+ * core/symbols/lsda.h. False: in none of this function's code, or nothing is known. */
+bool code_view_landing_pad(struct code_view *v, uint64_t call, uint64_t *pad);
 /* For pt_nodes_new; valid as long as v. */
 struct pt_code code_view_code(struct code_view *v);
 

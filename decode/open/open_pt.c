@@ -22,6 +22,13 @@ struct thread {
     uint64_t last_ns; /* of its last event */
     const struct pt_stream *stream;
     struct pt_stack *stack;
+    struct landing *landing;
+};
+
+/* What a stack asks about exceptions. */
+struct landing {
+    struct decoder *d;
+    pid_t tid;
 };
 
 /* Of a stream of which other snapshots tell the beginning. */
@@ -36,6 +43,7 @@ struct decoder {
     struct open_context *c;
     struct trace_builder *b;
     struct pt_source source;
+    struct code_view *code; /* where exceptions go on; NULL: not asked for yet */
     struct open_losses losses;
     struct pt_pieces pieces;
     struct pt_runs *runs;
@@ -58,6 +66,16 @@ static void name_thread(struct decoder *d, struct trace_builder *b, size_t index
         trace_builder_comm(b, index, comm);
 }
 
+static bool landing_pad(void *arg, uint64_t time, uint64_t call, uint64_t *pad)
+{
+    const struct landing *l = arg;
+    struct decoder *d = l->d;
+    if (!d->code)
+        d->code = code_view_new(d->source.image);
+    code_view_at(d->code, pt_source_process(&d->source, l->tid), pt_clock_has_time(&d->source.clock) ? time : 0);
+    return code_view_landing_pad(d->code, call, pad);
+}
+
 static struct thread *thread_of(struct decoder *d, pid_t tid)
 {
     if (d->last_thread < d->threads.len && d->threads.data[d->last_thread].tid == tid)
@@ -71,6 +89,9 @@ static struct thread *thread_of(struct decoder *d, pid_t tid)
     t.index = trace_builder_thread(d->b, pt_source_process(&d->source, tid), tid);
     name_thread(d, d->b, t.index, tid);
     t.stack = pt_stack_new(d->b, t.index, d->c->functions);
+    t.landing = xcalloc(1, sizeof *t.landing);
+    *t.landing = (struct landing){d, tid};
+    pt_stack_set_landing(t.stack, &(struct pt_stack_landing){landing_pad, t.landing});
     vec_push(&d->threads, t);
     d->last_thread = d->threads.len - 1;
     return &d->threads.data[d->last_thread];
@@ -427,6 +448,7 @@ int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b
     for (size_t i = 0; i < d.threads.len; i++) {
         pt_stack_reset(d.threads.data[i].stack, SPAN_INFERRED_END); /* another snapshot may follow */
         pt_stack_free(d.threads.data[i].stack);
+        free(d.threads.data[i].landing);
     }
     open_losses_free(&d.losses);
     pt_pieces_free(&d.pieces);
@@ -435,6 +457,7 @@ int open_pt(struct open_context *c, struct perf_file *f, struct trace_builder *b
     vec_free(&d.within);
     vec_free(&d.early);
     pt_runs_free(d.runs);
+    code_view_free(d.code);
     pt_source_close(&d.source);
     return rc;
 }

@@ -26,6 +26,12 @@ struct pt_stack *pt_stack_new(struct trace_builder *b, size_t thread, struct fun
 void pt_stack_set_sites(struct pt_stack *s, struct call_sites *sites)
 {
     s->sites = sites;
+    s->careful = sites != NULL;
+}
+
+void pt_stack_set_landing(struct pt_stack *s, const struct pt_stack_landing *landing)
+{
+    s->landing = *landing;
 }
 
 void pt_stack_forget_parked(struct pt_stack *s)
@@ -264,10 +270,27 @@ static inline void go_on_in(struct pt_stack *s, const struct flow_event *e)
         pt_stack_replace_top(s, e->time, e->fn, SPAN_TAIL_CALL);
 }
 
-/* One whose return tells nothing more. */
-static inline bool is_plain_call(const struct frame *f)
+/* Whether the top frame's call is over, and tells nothing more by that. */
+static __attribute__((noinline)) bool returns_carefully(struct pt_stack *s, const struct frame *t, uint64_t addr)
 {
-    return f->kind == FRAME_CALL || f->kind == FRAME_INNER;
+    if (t->kind != FRAME_CALL && t->kind != FRAME_INNER)
+        return false;
+    if (s->sites)
+        return call_sites_return(s->sites, t->ret, addr);
+    return t->ret == addr && !(pt_stack_traits(s, t->fn) & TRAIT_RESUMES);
+}
+
+/* An exception goes on where a call returns to that never does (of __cxa_throw, of _Unwind_Resume): the landing
+ * pads of a function lie behind it. */
+static bool on_landing(struct pt_stack *s, const struct flow_event *e)
+{
+    const struct frame *t = pt_stack_top(s);
+    bool returns = t && pt_stack_is_call(t) && returns_to(s, t, e->addr) && !(pt_stack_traits(s, t->fn) & TRAIT_RESUMES);
+    size_t at = e->at_start || !t || returns ? SIZE_MAX : pt_stack_find_landing(s, e, s->open.len - 1);
+    if (at == SIZE_MAX)
+        return false;
+    pt_stack_pop_to(s, e->time, at + 1);
+    return true;
 }
 
 /* The top frame's call does not return there, or is one of setjmp. */
@@ -278,6 +301,8 @@ static __attribute__((noinline)) void on_return_further(struct pt_stack *s, cons
         pt_stack_doubt(s, e);
         return;
     }
+    if (on_landing(s, e))
+        return;
     size_t at = pt_stack_find_call(s, &s->open, e->addr);
     if (at == SIZE_MAX)
         at = pt_stack_find_signal(s, e->addr);
@@ -297,8 +322,8 @@ static inline void on_return(struct pt_stack *s, const struct flow_event *e)
     const struct frame *t = pt_stack_top(s);
     if (t && s->parked.len && (pt_stack_traits(s, t->fn) & TRAIT_SWITCHES) && unpark(s, e->time, e->addr))
         return;
-    if (t && (s->sites ? is_plain_call(t) && call_sites_return(s->sites, t->ret, e->addr)
-                       : t->kind == FRAME_CALL && t->ret == e->addr)) {
+    if (t && (__builtin_expect(s->careful, 0) ? returns_carefully(s, t, e->addr)
+                                              : t->kind == FRAME_CALL && t->ret == e->addr)) {
         s->open.len--;
         leave(s, e->time, 0);
         go_on_in(s, e);

@@ -6,7 +6,8 @@
  *     frame goes on as that (SPAN_TAIL_CALL).
  *   - A jump into another function replaces the top frame (SPAN_TAIL_CALL); one into the middle of a
  *     function that is open is a longjmp, or an exception that goes on there. Where that function is open more
- *     than once, the innermost in which a call of setjmp has returned to the same place; else the innermost.
+ *     than once, it is the innermost in which a call of setjmp has returned to the same place, or whose call that is
+ *     pending has its landing pad there; else the innermost.
  *   - Tracing that stops and goes on at the interrupted place has paused. Time in between is a span
  *     "[syscall]" or "[untraced]".
  *   - Where it stops in between and goes on at the beginning of a function, that is a signal handler or the
@@ -41,6 +42,14 @@ void pt_stack_free(struct pt_stack *s);
 /* From now on the addr of a CALL is that of the call itself, not where it returns to: sites tells what
  * belongs together. Must outlive it. */
 void pt_stack_set_sites(struct pt_stack *s, struct call_sites *sites);
+
+/* Where the program goes on when an exception passes through the call at `call` (any byte of the instruction), as
+ * code_view_landing_pad; time as that of the event. */
+struct pt_stack_landing {
+    bool (*pad)(void *arg, uint64_t time, uint64_t call, uint64_t *pad);
+    void *arg;
+};
+void pt_stack_set_landing(struct pt_stack *s, const struct pt_stack_landing *landing);
 
 /* Events in order. Negative: memory is short. */
 int pt_stack_events(struct pt_stack *s, const struct flow_event *events, size_t n);

@@ -43,6 +43,9 @@ struct pt_stack {
     struct thread_builder *t; /* the same thread */
     struct functions *functions;
     struct call_sites *sites; /* NULL: frames know where they return to */
+    struct pt_stack_landing landing; /* pad NULL: nothing is known of exceptions */
+    bool careful; /* returns are to be looked at: calls do not tell where they return to, or what a call never
+                     returns to, an exception has gone on at */
     fn_id syscall_fn, untraced_fn;
     struct frames open;
     VEC(struct frames) parked;
@@ -100,6 +103,8 @@ size_t pt_stack_find_call(const struct pt_stack *s, const struct frames *f, uint
 size_t pt_stack_find_open(struct pt_stack *s, fn_id fn, size_t below);
 /* Likewise of e->fn, which goes on at e->addr: where it is open more than once, the one that this fits. */
 size_t pt_stack_find_resumed(struct pt_stack *s, const struct flow_event *e, size_t below);
+/* Likewise, where it is open more than once and a call that is pending has its landing pad there. */
+size_t pt_stack_find_landing(struct pt_stack *s, const struct flow_event *e, size_t below);
 /* The program goes on at addr when that frame is left. */
 size_t pt_stack_find_signal(const struct pt_stack *s, uint64_t addr);
 

@@ -62,11 +62,45 @@ static size_t find_set_jump(const struct pt_stack *s, fn_id fn, uint64_t addr, s
     return SIZE_MAX;
 }
 
+/* A byte of the call that a frame waits for, by the frame that it made: where an exception finds it. */
+static bool pending_call(const struct pt_stack *s, const struct frame *made, uint64_t *call)
+{
+    *call = pt_stack_is_call(made) && !s->sites ? made->ret - 1 : made->ret;
+    return pt_stack_is_call(made) || made->kind == FRAME_SIGNAL;
+}
+
+static bool is_open_twice(const struct pt_stack *s, fn_id fn, size_t below)
+{
+    size_t n = 0;
+    for (size_t i = below; i > 0 && n < 2; i--)
+        n += s->open.data[i - 1].fn == fn;
+    return n == 2;
+}
+
+size_t pt_stack_find_landing(struct pt_stack *s, const struct flow_event *e, size_t below)
+{
+    uint64_t asked = 0, call, pad; /* recursion makes the same call again and again */
+    if (!s->landing.pad || !pt_stack_known(s, e->fn) || !is_open_twice(s, e->fn, below))
+        return SIZE_MAX;
+    for (size_t i = below; i > 0; i--) {
+        if (s->open.data[i - 1].fn != e->fn || !pending_call(s, &s->open.data[i], &call) || call == asked)
+            continue;
+        asked = call;
+        if (s->landing.pad(s->landing.arg, e->time, call, &pad) && pad == e->addr) {
+            s->careful = true;
+            return i - 1;
+        }
+    }
+    return SIZE_MAX;
+}
+
 size_t pt_stack_find_resumed(struct pt_stack *s, const struct flow_event *e, size_t below)
 {
     size_t innermost = pt_stack_find_open(s, e->fn, below);
-    if (innermost == SIZE_MAX || pt_stack_find_open(s, e->fn, innermost) == SIZE_MAX)
+    if (innermost == SIZE_MAX || !is_open_twice(s, e->fn, below))
         return innermost;
     size_t at = find_set_jump(s, e->fn, e->addr, below);
+    if (at == SIZE_MAX)
+        at = pt_stack_find_landing(s, e, below);
     return at == SIZE_MAX ? innermost : at;
 }
