@@ -1,5 +1,5 @@
 /* Fuzz target: an ELF file from outside, through everything that reads one: headers, build-id, segments,
- * symbols, PLT stubs, .gnu_debuglink and .gnu_debugdata, DWARF lines and functions. */
+ * symbols, PLT stubs, .gnu_debuglink and .gnu_debugdata, DWARF lines and functions, exception tables. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "core/symbols/demangle.h"
 #include "core/symbols/dwarf_line.h"
 #include "core/symbols/elf_file.h"
+#include "core/symbols/lsda.h"
 #include "core/symbols/symtab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -31,6 +32,20 @@ static void look_at_lines(const struct elf_file *f, const struct symtab *t)
     if (dwarf_lines_find(d, "p.c", 3, &addrs, &n, NULL) == 0)
         free(addrs);
     dwarf_lines_free(d);
+}
+
+/* Takes f over. */
+static void look_at_exceptions(struct elf_file *f)
+{
+    struct lsda *l;
+    size_t n;
+    const struct elf_segment *s = elf_file_segments(f, &n);
+    uint64_t from = n ? s[0].vaddr : 0, pad;
+    if (lsda_new(f, &l, NULL) < 0)
+        return;
+    for (uint64_t i = 0; i < 4096; i++)
+        lsda_landing_pad(l, from + i * 4, &pad);
+    lsda_free(l);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -61,6 +76,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (debug_data_open(f, &packed, NULL) == 0)
         elf_file_free(packed);
-    elf_file_free(f);
+    look_at_exceptions(f);
     return 0;
 }
