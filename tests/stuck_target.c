@@ -1,7 +1,8 @@
 /* A program that hangs: upon a line on its stdin a thread of its own calls job(0), job(1) ... job(299), a
  * millisecond each, and never comes back from job(300), which says "stuck TID" first. `stuck_target wait` hangs in a system
  * call there, `stuck_target compute` in a loop, `stuck_target left` leaves it by longjmp after two seconds, says
- * "left" and then hangs outside, `stuck_target done` ends instead of job(300). Ends after ten minutes. */
+ * "left" and then hangs outside, `stuck_target back` comes back after 600 ms and goes on, `stuck_target done` ends
+ * instead of job(300). Ends after ten minutes. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -32,12 +33,16 @@ __attribute__((noinline)) unsigned long job(unsigned long number)
 {
     for (int i = 0; i < 1000; i++)
         sum += number;
-    if (number < 300) {
+    if (number < 300 || (number > 300 && !strcmp(mode, "back"))) {
         wait_ms(1);
         return sum;
     }
     printf("stuck %ld\n", (long)syscall(SYS_gettid));
     fflush(stdout);
+    if (!strcmp(mode, "back")) {
+        wait_ms(600);
+        return sum;
+    }
     if (!strcmp(mode, "left")) {
         wait_ms(2000);
         longjmp(out, 1);

@@ -61,6 +61,16 @@ check_running() { # NAME
         [ "$duration_ms" -ge "$open_ms" -a "$duration_ms" -le $((took_ms + 200)) ]
     "$mtui" export -f marks --snapshot 1 "$dir" >"$tmp/marks" 2>>"$tmp/err" || bad "$1: export"
     check "$1: the mark" grep -q "job" "$tmp/marks"
+    [ "$stuck_mode" = compute ] || check_span "$1" $((duration_ms * 95 / 100)) # samples may be missing, with gaps
+}
+longest_job() { # of the thread, in ms
+    "$mtui" export -f spans --snapshot 1 --tid "$tid" "$dir" 2>>"$tmp/err" |
+        awk -F'\t' '$6 == "job" && $4 - $3 > most {most = $4 - $3} END {printf "%d", most / 1000000}'
+}
+# The call stands on the timeline for as long as it is known to have lasted, whatever it did.
+check_span() { # NAME MS
+    span_ms=$(longest_job)
+    check "$1: the call on the timeline ($span_ms of $2 ms)" [ "$span_ms" -ge "$2" ]
 }
 
 for how in wait compute; do
@@ -127,7 +137,23 @@ end_stuck
 path=$PATH
 may_begin() { grep -q recording "$tmp/err"; }
 
-# 6. Left by longjmp: nothing runs any more, whether the program lives or dies.
+# 6. It waits and comes back: the call from its entry to its return, the wait in it, and its caller around it.
+begin_stuck back back -t job --slower-than 400ms --json
+until_stuck
+end_of_job 100
+check 'waits and returns: exit 0' [ $? -eq 0 ]
+hit_ns=$(awk -F'\t' '$8 == 1 {print $7}' "$dir/hits.tsv")
+"$mtui" export -f spans --snapshot 1 --tid "$tid" "$dir" >"$tmp/spans" 2>>"$tmp/err" || bad 'waits and returns: export'
+awk -F'\t' -v ns="$hit_ns" '$6 == "job" && $4 - $3 == ns {print $2, $3, $4}' "$tmp/spans" >"$tmp/span"
+check "waits and returns: one span of $hit_ns ns" [ "$(wc -l <"$tmp/span")" = 1 ]
+read -r depth from to <"$tmp/span"
+check 'waits and returns: the wait is in it' [ "$(awk -F'\t' -v from="$from" -v to="$to" -v depth="$depth" '
+    $6 == "[off cpu]" && $2 > depth && $3 >= from && $4 <= to && $4 - $3 > 590000000' "$tmp/spans" | wc -l)" = 1 ]
+check 'waits and returns: its caller is around it' [ "$(awk -F'\t' -v from="$from" -v to="$to" -v depth="$depth" '
+    $6 == "work" && $2 < depth && $3 <= from && $4 >= to' "$tmp/spans" | wc -l)" = 1 ]
+end_stuck
+
+# 7. Left by longjmp: nothing runs any more, whether the program lives or dies.
 for end in lives dies; do
     begin_stuck left "left-$end" -t job --slower-than 400ms
     wait_for 100 grep -q '^left' "$tmp/said" || bad 'the program does not leave its call'
@@ -140,7 +166,7 @@ for end in lives dies; do
     end_stuck
 done
 
-# 7. A condition that no call meets: how many there were.
+# 8. A condition that no call meets: how many there were.
 begin_stuck 'done' unmet -t 'job if arg1 > 1000'
 end_of_job 100
 check 'condition: exit 1' [ $? -eq 1 ]

@@ -6,6 +6,8 @@
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
 #include "decode/image/callchain.h"
+#include "decode/open/open_calls.h"
+#include "decode/open/open_find.h"
 #include "decode/open/open_priv.h"
 #include "decode/perf/sched_switch.h"
 #include "decode/text/text_log.h"
@@ -21,6 +23,7 @@ struct reader {
     VEC(fn_id) stack;
     fn_id kernel; /* stands for a stack that is in the kernel altogether, where that is left out */
     uint64_t samples;
+    size_t first_event; /* of this file, in the log */
     bool any_chain;
 };
 
@@ -239,7 +242,7 @@ static void add_notes(struct reader *r)
 
 int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
 {
-    struct reader r = {.c = c, .f = f};
+    struct reader r = {.c = c, .f = f, .first_event = sample_log_count(c->log)};
     const struct perf_file_info *info = perf_file_info(f);
     struct symbolizer_options o = {
         .log = c->maps, .symfs = c->options->symfs, .os_release = info->os_release};
@@ -252,6 +255,10 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
     int rc = read_records(&r, err);
     if (rc == 0) {
         c->input_bytes += info->size_bytes;
+        if (c->found->dir && !info->has_auxtrace && r.samples)
+            rc = open_known_calls(c->log, r.first_event, c->found->dir, r.as, r.symbols);
+        if (rc < 0)
+            err_set(err, rc, "not enough memory for the samples of this recording");
         add_comms(&r);
         open_add_modules(c, r.symbols);
         add_notes(&r);

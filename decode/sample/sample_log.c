@@ -94,6 +94,11 @@ int sample_log_add(struct sample_log *l, const struct sample_event *e)
     return vec_try_push(&l->events, *e) ? 0 : MTUI_E_NOMEM;
 }
 
+void sample_log_set_stack(struct sample_log *l, size_t event, stack_id stack)
+{
+    l->events.data[event].stack = stack;
+}
+
 size_t sample_log_count(const struct sample_log *l)
 {
     return l->events.len;

@@ -19,6 +19,8 @@
 
 enum sample_event_kind {
     SAMPLE_STACK,
+    SAMPLE_KNOWN, /* a stack that was known at that time without a sample; it is not counted as one */
+    SAMPLE_STILL, /* of no thread: the recording reaches until then, with what was going on */
     SAMPLE_SWITCH_OUT,
     SAMPLE_SWITCH_OUT_PREEMPT,
     SAMPLE_SWITCH_IN,
@@ -67,6 +69,9 @@ int sample_log_comm(struct sample_log *l, uint32_t thread, const char *comm);
 /* The number of a stack of n functions, outermost first; *out is STACK_EMPTY when n is 0. */
 int sample_log_stack(struct sample_log *l, const fn_id *stack, size_t n, stack_id *out);
 int sample_log_add(struct sample_log *l, const struct sample_event *e);
+
+/* Another stack for an event that was added: the recorded one is known to lack something. */
+void sample_log_set_stack(struct sample_log *l, size_t event, stack_id stack);
 
 size_t sample_log_count(const struct sample_log *l);
 const struct sample_event *sample_log_events(const struct sample_log *l);

@@ -97,8 +97,9 @@ static int put_sample(struct builder *w, const struct sample_event *e, const str
         w->stack.data[j] = fn;
     }
     join_unknown(w);
-    return samples_stack(w->samples, t->pid, t->tid, e->cpu, e->time_ns, w->stack.data,
-                         w->stack.len);
+    return e->kind == SAMPLE_KNOWN
+               ? samples_known(w->samples, t->pid, t->tid, e->time_ns, w->stack.data, w->stack.len)
+               : samples_stack(w->samples, t->pid, t->tid, e->cpu, e->time_ns, w->stack.data, w->stack.len);
 }
 
 static void put_loss(struct builder *w, const struct sample_event *e)
@@ -144,6 +145,7 @@ static int put_thread_event(struct builder *w, const struct sample_event *e)
     w->seen[e->thread] = true;
     switch ((enum sample_event_kind)e->kind) {
     case SAMPLE_STACK:
+    case SAMPLE_KNOWN:
         return put_sample(w, e, t);
     case SAMPLE_SWITCH_OUT:
     case SAMPLE_SWITCH_OUT_PREEMPT:
@@ -155,6 +157,7 @@ static int put_thread_event(struct builder *w, const struct sample_event *e)
     case SAMPLE_EXEC:
         return samples_exec(w->samples, t->pid, t->tid, e->time_ns);
     case SAMPLE_FORK:
+    case SAMPLE_STILL:
     case SAMPLE_LOST:
     case SAMPLE_THROTTLE:
     case SAMPLE_BORDER:

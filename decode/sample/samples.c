@@ -244,9 +244,16 @@ int samples_stack(struct samples *s, pid_t pid, pid_t tid, int cpu, uint64_t tim
 {
     size_t thread = 0;
     struct sampled *t = thread_at(s, pid, tid, &thread);
-    int rc = 0;
     trace_builder_count_sample(s->b, thread, cpu);
     note_cpu(s, t, cpu, time_ns);
+    return samples_known(s, pid, tid, time_ns, stack, n);
+}
+
+int samples_known(struct samples *s, pid_t pid, pid_t tid, uint64_t time_ns, const fn_id *stack, size_t n)
+{
+    size_t thread = 0;
+    struct sampled *t = thread_at(s, pid, tid, &thread);
+    int rc = 0;
     if (t->off) { /* its switch in was lost, or this sample fell into the switch itself */
         uint64_t back = time_ns - min_u64(time_ns, s->limits.period_ns);
         rc = end_wait(t, back, SPAN_INFERRED_END);

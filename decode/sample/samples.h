@@ -54,6 +54,9 @@ void samples_free(struct samples *s);
 int samples_stack(struct samples *s, pid_t pid, pid_t tid, int cpu, uint64_t time_ns,
                   const fn_id *stack, size_t n);
 
+/* The same of a stack that was known without a sample. */
+int samples_known(struct samples *s, pid_t pid, pid_t tid, uint64_t time_ns, const fn_id *stack, size_t n);
+
 /* The thread leaves (out) or gets a CPU. */
 int samples_switch(struct samples *s, pid_t pid, pid_t tid, uint64_t time_ns, bool out,
                    bool preempted);

@@ -1,0 +1,366 @@
+/* Slow calls that triggers have timed, put between the samples of the same thread.
+ *
+ * Samples say nothing of what a thread does while it waits, and that is where a slow call mostly is. The hit tells
+ * when the call began and ended and of which function it was; who called it, the samples tell: one with the function
+ * in it, inside of the call or near, else what those before and behind have in common. Stacks that were not sampled
+ * come into the log: the caller's right before and behind, the call's at its entry and its end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/vec.h"
+#include "decode/open/open_calls.h"
+
+#define SHORTEST_NS 1000000u /* what takes less, the samples show about as well */
+#define SLACK_NS    1000000000u
+
+struct call {
+    uint64_t from_ns, to_ns; /* to: UINT64_MAX while it had not ended */
+    uint64_t seen_ns;        /* when it had not */
+    uint64_t before_ns, behind_ns;
+    stack_id before, behind; /* the nearest samples */
+    stack_id common;         /* of all before and behind, back to the next such call */
+    stack_id inside, near;   /* the function's caller, by samples within the call, and before or behind */
+    stack_id stack;          /* the call's own, when it is known */
+    uint32_t thread;
+    size_t around; /* the call of the same thread that it is part of; SIZE_MAX: none */
+    fn_id fn;
+    bool has_before, has_inside, has_behind, has_near;
+};
+
+struct calls {
+    struct sample_log *log;
+    size_t first_event; /* of this file, in the log */
+    uint64_t first_ns, last_ns;
+    VEC(struct call) all; /* by thread, then by time, those around first */
+    VEC(bool) seen;       /* by thread: it has events in this file */
+    VEC(fn_id) stack, other; /* outermost first */
+};
+
+static int compare(const void *left, const void *right)
+{
+    const struct call *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    if (a->from_ns != b->from_ns)
+        return a->from_ns < b->from_ns ? -1 : 1;
+    return a->to_ns == b->to_ns ? 0 : a->to_ns > b->to_ns ? -1 : 1;
+}
+
+static bool timed(const struct sample_event *e)
+{
+    return e->time_ns != SAMPLE_NO_TIME && e->kind != SAMPLE_BORDER;
+}
+
+/* ---- Which calls ---- */
+
+static void find_limits(struct calls *k)
+{
+    const struct sample_event *e = sample_log_events(k->log);
+    k->first_ns = UINT64_MAX;
+    for (size_t i = k->first_event; i < sample_log_count(k->log); i++) {
+        if (!timed(&e[i]))
+            continue;
+        k->first_ns = e[i].time_ns < k->first_ns ? e[i].time_ns : k->first_ns;
+        k->last_ns = e[i].time_ns > k->last_ns ? e[i].time_ns : k->last_ns;
+        while (e[i].thread != SAMPLE_NO_THREAD && k->seen.len <= e[i].thread)
+            vec_push(&k->seen, false);
+        if (e[i].thread != SAMPLE_NO_THREAD)
+            k->seen.data[e[i].thread] = true;
+    }
+}
+
+static int take_hit(struct calls *k, const struct snapshot_hit *h, const struct addrspaces *as,
+                    struct symbolizer *symbols)
+{
+    pid_t pid = addrspaces_pid(as, h->tid);
+    if (h->duration_ns < SHORTEST_NS || h->duration_ns >= h->time_ns || !h->address || h->tid <= 0 || pid <= 0)
+        return 0;
+    /* The snapshot is taken because the call is over: its end may lie behind all that was recorded. */
+    uint64_t from_ns = h->time_ns - h->duration_ns, behind_ns = h->time_ns > k->last_ns ? h->time_ns - k->last_ns : 0;
+    if (h->time_ns <= k->first_ns || from_ns >= k->last_ns || (!h->still_running && behind_ns > SLACK_NS))
+        return 0;
+    struct call c = {.from_ns = from_ns,
+                     .to_ns = h->still_running ? UINT64_MAX : h->time_ns,
+                     .seen_ns = h->still_running ? h->time_ns : 0,
+                     .thread = sample_log_thread(k->log, pid, h->tid),
+                     .around = SIZE_MAX,
+                     .fn = symbolizer_find(symbols, pid, h->address, PERF_MODE_USER)};
+    return c.thread != SAMPLE_NO_THREAD && vec_try_push(&k->all, c) ? 0 : MTUI_E_NOMEM;
+}
+
+/* A call that fired while it was running and then returned is known twice: the end is known. */
+static void drop_repeated(struct calls *k)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < k->all.len; i++) {
+        struct call *c = &k->all.data[i], *last = kept ? &k->all.data[kept - 1] : NULL;
+        if (last && last->thread == c->thread && last->from_ns == c->from_ns && last->fn == c->fn)
+            last->to_ns = c->to_ns; /* the shorter */
+        else
+            k->all.data[kept++] = *c;
+    }
+    k->all.len = kept;
+}
+
+static void nest(struct calls *k)
+{
+    for (size_t i = 1; i < k->all.len; i++) {
+        struct call *c = &k->all.data[i];
+        size_t outer = i - 1;
+        while (outer != SIZE_MAX && (k->all.data[outer].thread != c->thread || k->all.data[outer].to_ns < c->to_ns))
+            outer = k->all.data[outer].around;
+        c->around = outer;
+    }
+}
+
+/* ---- Who called them ---- */
+
+/* Whether the function is in the stack; its caller's stack there, where it stands outermost. */
+static bool find_function(const struct calls *k, stack_id stack, fn_id fn, stack_id *caller)
+{
+    bool found = false;
+    for (stack_id id = stack; id != STACK_EMPTY;) {
+        struct stack_node node = stack_tree_node(sample_log_stacks(k->log), id);
+        if (node.fn == fn) {
+            *caller = node.caller;
+            found = true;
+        }
+        id = node.caller;
+    }
+    return found;
+}
+
+static stack_id caller_of(const struct calls *k, stack_id stack)
+{
+    return stack == STACK_EMPTY ? STACK_EMPTY : stack_tree_node(sample_log_stacks(k->log), stack).caller;
+}
+
+/* One more sample that has the function. Before a function has set up its frame, the kernel's walk misses its caller:
+ * a stack that has just that one more is the better one. */
+static void take_caller(const struct calls *k, bool *has, stack_id *best, stack_id caller)
+{
+    if (!*has || (caller != STACK_EMPTY && caller_of(k, caller) == *best))
+        *best = caller;
+    *has = true;
+}
+
+/* The first call behind those of the thread that begin at or before the time. */
+static size_t find_next(const struct calls *k, uint32_t thread, uint64_t time_ns)
+{
+    size_t low = 0, high = k->all.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct call *c = &k->all.data[mid];
+        if (c->thread < thread || (c->thread == thread && c->from_ns <= time_ns))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static size_t depth(const struct calls *k, stack_id id)
+{
+    size_t n = 0;
+    for (; id != STACK_EMPTY; id = caller_of(k, id))
+        n++;
+    return n;
+}
+
+static stack_id in_common(const struct calls *k, stack_id a, stack_id b)
+{
+    size_t na = depth(k, a), nb = depth(k, b);
+    for (; na > nb; na--)
+        a = caller_of(k, a);
+    for (; nb > na; nb--)
+        b = caller_of(k, b);
+    while (a != b) {
+        a = caller_of(k, a);
+        b = caller_of(k, b);
+    }
+    return a;
+}
+
+static void look_around(struct calls *k, struct call *c, stack_id stack)
+{
+    c->common = c->has_before || c->has_behind ? in_common(k, c->common, stack) : stack;
+    stack_id caller;
+    if (find_function(k, stack, c->fn, &caller))
+        take_caller(k, &c->has_near, &c->near, caller);
+}
+
+static void look_at(struct calls *k, const struct sample_event *e)
+{
+    size_t next = find_next(k, e->thread, e->time_ns);
+    size_t at = next && k->all.data[next - 1].thread == e->thread ? next - 1 : SIZE_MAX;
+    stack_id caller;
+    if (next < k->all.len && k->all.data[next].thread == e->thread) {
+        struct call *c = &k->all.data[next];
+        look_around(k, c, e->stack);
+        if (!c->has_before || e->time_ns >= c->before_ns) {
+            c->before = e->stack;
+            c->before_ns = e->time_ns;
+            c->has_before = true;
+        }
+    }
+    for (; at != SIZE_MAX; at = k->all.data[at].around) {
+        struct call *c = &k->all.data[at];
+        if (e->time_ns > c->to_ns)
+            look_around(k, c, e->stack);
+        if (e->time_ns > c->to_ns && (!c->has_behind || e->time_ns < c->behind_ns)) {
+            c->behind = e->stack;
+            c->behind_ns = e->time_ns;
+            c->has_behind = true;
+        } else if (e->time_ns <= c->to_ns && find_function(k, e->stack, c->fn, &caller)) {
+            take_caller(k, &c->has_inside, &c->inside, caller);
+        }
+    }
+}
+
+static int unroll(struct calls *k, stack_id stack)
+{
+    k->stack.len = 0;
+    for (stack_id id = stack; id != STACK_EMPTY;) {
+        struct stack_node node = stack_tree_node(sample_log_stacks(k->log), id);
+        if (!vec_try_push(&k->stack, node.fn))
+            return MTUI_E_NOMEM;
+        id = node.caller;
+    }
+    for (size_t i = 0, j = k->stack.len; i + 1 < j; i++) {
+        fn_id fn = k->stack.data[i];
+        k->stack.data[i] = k->stack.data[--j];
+        k->stack.data[j] = fn;
+    }
+    return 0;
+}
+
+/* The stack of whoever called it. */
+static stack_id find_caller(struct calls *k, const struct call *c)
+{
+    const struct call *outer = c->around != SIZE_MAX ? &k->all.data[c->around] : NULL;
+    stack_id ignored, caller = c->inside, guess;
+    bool has = c->has_inside;
+    if (has && c->has_near)
+        take_caller(k, &has, &caller, c->near);
+    if (outer && !(has && find_function(k, caller, outer->fn, &ignored)))
+        return outer->stack;
+    if (has || c->has_near)
+        return has ? caller : c->near;
+    guess = c->has_before && c->has_behind ? in_common(k, c->before, c->behind)
+            : c->has_before || c->has_behind ? c->common : STACK_EMPTY;
+    return find_function(k, guess, c->fn, &caller) ? caller : guess;
+}
+
+/* ---- Into the log ---- */
+
+static int add(struct calls *k, const struct call *c, uint64_t time_ns, enum sample_event_kind kind, stack_id stack)
+{
+    struct sample_event e = {.time_ns = time_ns,
+                             .period = 0,
+                             .stack = stack,
+                             .thread = kind == SAMPLE_STILL ? SAMPLE_NO_THREAD : c->thread,
+                             .cpu = -1,
+                             .event = UINT16_MAX,
+                             .kind = (uint8_t)kind};
+    return sample_log_add(k->log, &e);
+}
+
+static int put(struct calls *k, struct call *c)
+{
+    stack_id caller = find_caller(k, c), call;
+    int rc = unroll(k, caller);
+    if (rc == 0 && !vec_try_push(&k->stack, c->fn))
+        rc = MTUI_E_NOMEM;
+    if (rc == 0)
+        rc = sample_log_stack(k->log, k->stack.data, k->stack.len, &c->stack);
+    call = c->stack;
+    if (rc == 0 && c->from_ns > k->first_ns)
+        rc = add(k, c, c->from_ns - 1, SAMPLE_KNOWN, caller);
+    if (rc == 0)
+        rc = add(k, c, c->from_ns > k->first_ns ? c->from_ns : k->first_ns, SAMPLE_KNOWN, call);
+    /* A thread of which nothing was recorded has waited all the time. */
+    if (rc == 0 && (c->thread >= k->seen.len || !k->seen.data[c->thread]))
+        rc = add(k, c, c->from_ns > k->first_ns ? c->from_ns : k->first_ns, SAMPLE_SWITCH_OUT, STACK_EMPTY);
+    if (rc == 0 && c->to_ns == UINT64_MAX && c->seen_ns > k->last_ns)
+        rc = add(k, c, c->seen_ns, SAMPLE_STILL, STACK_EMPTY);
+    if (rc == 0 && c->to_ns != UINT64_MAX)
+        rc = add(k, c, c->to_ns - 1, SAMPLE_KNOWN, call);
+    if (rc == 0 && c->to_ns != UINT64_MAX)
+        rc = add(k, c, c->to_ns, SAMPLE_KNOWN, caller);
+    return rc;
+}
+
+/* A sample within a call whose stack lacks it or its caller: without a frame pointer, or before it is set up, callers
+ * are missing. What it has beyond them was called from here. */
+static int mend(struct calls *k, size_t i)
+{
+    const struct sample_event *e = &sample_log_events(k->log)[i];
+    size_t next = find_next(k, e->thread, e->time_ns), n = 0;
+    size_t at = next && k->all.data[next - 1].thread == e->thread ? next - 1 : SIZE_MAX;
+    stack_id caller, stack;
+    while (at != SIZE_MAX && k->all.data[at].to_ns <= e->time_ns)
+        at = k->all.data[at].around;
+    if (at == SIZE_MAX)
+        return 0;
+    const struct call *c = &k->all.data[at];
+    bool has = find_function(k, e->stack, c->fn, &caller);
+    if (has && caller == caller_of(k, c->stack))
+        return 0;
+    k->other.len = 0;
+    if (unroll(k, e->stack) < 0 || !vec_try_append(&k->other, k->stack.data, k->stack.len) || unroll(k, c->stack) < 0)
+        return MTUI_E_NOMEM;
+    if (has)
+        n = depth(k, caller) + 1;
+    while (!has && n < k->stack.len && n < k->other.len && k->other.data[n] == k->stack.data[n])
+        n++;
+    if (!vec_try_append(&k->stack, k->other.data + n, k->other.len - n) ||
+        sample_log_stack(k->log, k->stack.data, k->stack.len, &stack) < 0)
+        return MTUI_E_NOMEM;
+    sample_log_set_stack(k->log, i, stack);
+    return 0;
+}
+
+static int take_hits(struct calls *k, const struct snapshot_dir *dir, const struct addrspaces *as,
+                     struct symbolizer *symbols)
+{
+    struct snapshot_hit *hits = NULL;
+    size_t n = 0, bad = 0;
+    struct err err;
+    int rc = 0;
+    if (snapshot_dir_read_hits(dir, &hits, &n, &bad, &err) < 0)
+        return 0; /* said where the marks are made */
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = take_hit(k, &hits[i], as, symbols);
+    snapshot_dir_free_hits(hits, n);
+    return rc;
+}
+
+int open_known_calls(struct sample_log *log, size_t first_event, const struct snapshot_dir *dir,
+                     const struct addrspaces *as, struct symbolizer *symbols)
+{
+    struct calls k = {.log = log, .first_event = first_event};
+    find_limits(&k);
+    int rc = k.first_ns < k.last_ns ? take_hits(&k, dir, as, symbols) : 0;
+    if (k.all.len)
+        qsort(k.all.data, k.all.len, sizeof *k.all.data, compare);
+    drop_repeated(&k);
+    nest(&k);
+    size_t n = k.all.len ? sample_log_count(log) : 0;
+    for (size_t i = first_event; i < n; i++) {
+        const struct sample_event *e = &sample_log_events(log)[i];
+        if (e->kind == SAMPLE_STACK && timed(e) && e->thread != SAMPLE_NO_THREAD)
+            look_at(&k, e);
+    }
+    for (size_t i = 0; i < k.all.len && rc == 0; i++)
+        rc = put(&k, &k.all.data[i]);
+    for (size_t i = first_event; i < n && rc == 0; i++) {
+        const struct sample_event *e = &sample_log_events(log)[i];
+        if (e->kind == SAMPLE_STACK && timed(e) && e->thread != SAMPLE_NO_THREAD)
+            rc = mend(&k, i);
+    }
+    vec_free(&k.all);
+    vec_free(&k.seen);
+    vec_free(&k.stack);
+    vec_free(&k.other);
+    return rc;
+}

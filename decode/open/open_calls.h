@@ -1,0 +1,14 @@
+/* Slow calls that triggers have timed (hits.tsv), as stacks between the samples of their threads. */
+#ifndef MTUI_DECODE_OPEN_CALLS_H
+#define MTUI_DECODE_OPEN_CALLS_H
+
+#include "core/session/snapshot_dir.h"
+#include "decode/image/symbolize.h"
+#include "decode/sample/sample_log.h"
+
+/* Adds the calls that lie within the time of one file, whose events stand in the log from first_event on; as and
+ * symbols are those at its end. MTUI_E_NOMEM. */
+int open_known_calls(struct sample_log *log, size_t first_event, const struct snapshot_dir *dir,
+                     const struct addrspaces *as, struct symbolizer *symbols);
+
+#endif
