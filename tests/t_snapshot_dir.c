@@ -154,6 +154,12 @@ static void test_given_directory(void **state)
     assert_int_equal(snapshot_dir_create_at(&d, fresh, &err), 0); /* still empty */
     snapshot_dir_close(d);
 
+    char *broken = xasprintf("%s/two\nlines", tmp);
+    assert_int_equal(snapshot_dir_create_at(&d, broken, &err), MTUI_E_INVAL);
+    assert_non_null(strstr(err.text, "line break"));
+    assert_int_equal(access(broken, F_OK), -1);
+    free(broken);
+
     static const char *const taken[] = {"session.ini", "hits.tsv", "perf.data", "snap-1",
                                         "snap-end"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {

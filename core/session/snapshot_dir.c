@@ -174,6 +174,8 @@ int snapshot_dir_create_at(struct snapshot_dir **out, const char *path, struct e
 {
     if (!*path)
         return err_set(err, MTUI_E_INVAL, "the name of the output directory is empty");
+    if (strpbrk(path, "\n\r")) /* recorders name their files in lines */
+        return err_set(err, MTUI_E_INVAL, "the name of the output directory has a line break in it: choose another");
     int rc = make_parents(path, err);
     if (rc < 0)
         return rc;

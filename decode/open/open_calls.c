@@ -25,6 +25,7 @@ struct call {
     size_t around; /* the call of the same thread that it is part of; SIZE_MAX: none */
     fn_id fn;
     bool has_before, has_inside, has_behind, has_near;
+    bool exits; /* its end is its thread's */
 };
 
 struct calls {
@@ -159,6 +160,17 @@ static size_t find_next(const struct calls *k, uint32_t thread, uint64_t time_ns
     return low;
 }
 
+/* A thread that exits is in none of its calls any more. */
+static void end_with(struct calls *k, const struct sample_event *exit)
+{
+    size_t next = find_next(k, exit->thread, exit->time_ns);
+    for (; next && k->all.data[next - 1].thread == exit->thread; next--)
+        if (k->all.data[next - 1].to_ns > exit->time_ns) {
+            k->all.data[next - 1].to_ns = exit->time_ns;
+            k->all.data[next - 1].exits = true;
+        }
+}
+
 static size_t depth(const struct calls *k, stack_id id)
 {
     size_t n = 0;
@@ -285,7 +297,7 @@ static int put(struct calls *k, struct call *c)
         rc = add(k, c, c->seen_ns, SAMPLE_STILL, STACK_EMPTY);
     if (rc == 0 && c->to_ns != UINT64_MAX)
         rc = add(k, c, c->to_ns - 1, SAMPLE_KNOWN, call);
-    if (rc == 0 && c->to_ns != UINT64_MAX)
+    if (rc == 0 && c->to_ns != UINT64_MAX && !c->exits)
         rc = add(k, c, c->to_ns, SAMPLE_KNOWN, caller);
     return rc;
 }
@@ -350,6 +362,8 @@ int open_known_calls(struct sample_log *log, size_t first_event, const struct sn
         const struct sample_event *e = &sample_log_events(log)[i];
         if (e->kind == SAMPLE_STACK && timed(e) && e->thread != SAMPLE_NO_THREAD)
             look_at(&k, e);
+        else if (e->kind == SAMPLE_EXIT && timed(e) && e->thread != SAMPLE_NO_THREAD)
+            end_with(&k, e);
     }
     for (size_t i = 0; i < k.all.len && rc == 0; i++)
         rc = put(&k, &k.all.data[i]);
