@@ -11,7 +11,6 @@
 #include "decode/open/open_calls.h"
 
 #define SHORTEST_NS 1000000u /* what takes less, the samples show about as well */
-#define SLACK_NS    1000000000u
 
 struct call {
     uint64_t from_ns, to_ns; /* to: UINT64_MAX while it had not ended */
@@ -31,6 +30,7 @@ struct call {
 struct calls {
     struct sample_log *log;
     size_t first_event; /* of this file, in the log */
+    unsigned snapshot;
     uint64_t first_ns, last_ns;
     VEC(struct call) all; /* by thread, then by time, those around first */
     VEC(bool) seen;       /* by thread: it has events in this file */
@@ -76,13 +76,14 @@ static int take_hit(struct calls *k, const struct snapshot_hit *h, const struct 
     pid_t pid = addrspaces_pid(as, h->tid);
     if (h->duration_ns < SHORTEST_NS || h->duration_ns >= h->time_ns || !h->address || h->tid <= 0 || pid <= 0)
         return 0;
-    /* The snapshot is taken because the call is over: its end may lie behind all that was recorded. */
-    uint64_t from_ns = h->time_ns - h->duration_ns, behind_ns = h->time_ns > k->last_ns ? h->time_ns - k->last_ns : 0;
-    if (h->time_ns <= k->first_ns || from_ns >= k->last_ns || (!h->still_running && behind_ns > SLACK_NS))
+    uint64_t from_ns = h->time_ns - h->duration_ns;
+    if (h->time_ns <= k->first_ns || from_ns >= k->last_ns)
         return 0;
+    /* A snapshot is taken because the call is over, or runs on: that may lie behind all that was recorded. */
+    bool ours = k->snapshot && h->snapshot == k->snapshot, inside = h->time_ns <= k->last_ns;
     struct call c = {.from_ns = from_ns,
-                     .to_ns = h->still_running ? UINT64_MAX : h->time_ns,
-                     .seen_ns = h->still_running ? h->time_ns : 0,
+                     .to_ns = !h->still_running && (ours || inside) ? h->time_ns : UINT64_MAX,
+                     .seen_ns = h->still_running && ours ? h->time_ns : 0,
                      .thread = sample_log_thread(k->log, pid, h->tid),
                      .around = SIZE_MAX,
                      .fn = symbolizer_find(symbols, pid, h->address, PERF_MODE_USER)};
@@ -347,10 +348,10 @@ static int take_hits(struct calls *k, const struct snapshot_dir *dir, const stru
     return rc;
 }
 
-int open_known_calls(struct sample_log *log, size_t first_event, const struct snapshot_dir *dir,
+int open_known_calls(struct sample_log *log, size_t first_event, const struct snapshot_dir *dir, unsigned snapshot,
                      const struct addrspaces *as, struct symbolizer *symbols)
 {
-    struct calls k = {.log = log, .first_event = first_event};
+    struct calls k = {.log = log, .first_event = first_event, .snapshot = snapshot};
     find_limits(&k);
     int rc = k.first_ns < k.last_ns ? take_hits(&k, dir, as, symbols) : 0;
     if (k.all.len)

@@ -6,9 +6,10 @@
 #include "decode/image/symbolize.h"
 #include "decode/sample/sample_log.h"
 
-/* Adds the calls that lie within the time of one file, whose events stand in the log from first_event on; as and
- * symbols are those at its end. MTUI_E_NOMEM. */
-int open_known_calls(struct sample_log *log, size_t first_event, const struct snapshot_dir *dir,
+/* Adds the calls that lie within the time of one file, whose events stand in the log from first_event on. snapshot: its
+ * number, 0: none; only of its own hits the end may lie behind its events. as and symbols are those at the file's end.
+ * MTUI_E_NOMEM. */
+int open_known_calls(struct sample_log *log, size_t first_event, const struct snapshot_dir *dir, unsigned snapshot,
                      const struct addrspaces *as, struct symbolizer *symbols);
 
 #endif

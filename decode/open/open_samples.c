@@ -256,7 +256,8 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
     if (rc == 0) {
         c->input_bytes += info->size_bytes;
         if (c->found->dir && !info->has_auxtrace && r.samples)
-            rc = open_known_calls(c->log, r.first_event, c->found->dir, r.as, r.symbols);
+            rc = open_known_calls(c->log, r.first_event, c->found->dir,
+                                  c->input < c->found->nsnapshots ? c->found->snapshots[c->input] : 0, r.as, r.symbols);
         if (rc < 0)
             err_set(err, rc, "not enough memory for the samples of this recording");
         add_comms(&r);
