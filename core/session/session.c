@@ -426,6 +426,8 @@ static void say_counts(struct session *s)
         const struct trigger_counts *c = trigger_set_counts(s->triggers, i);
         s->unmet += c->unmet;
         s->fast += c->fast;
+        s->early += c->early;
+        s->not_nth += c->not_nth;
         if (c->hits)
             session_log(s, SESSION_INFO, "trigger %s: %s hit%s, %s snapshot%s", s->setup.triggers[i],
                         fmt_count(hits, c->hits), c->hits == 1 ? "" : "s", fmt_count(fired, c->fired),
@@ -528,6 +530,8 @@ void session_get_status(struct session *s, struct session_status *out)
         .counted = s->counted,
         .unmet = s->unmet,
         .fast = s->fast,
+        .early = s->early,
+        .not_nth = s->not_nth,
         .hit_to_command_ns = s->hit_to_command_ns,
         .est_lookback_ns = s->est_lookback_ns,
         .est_from = s->est_from,

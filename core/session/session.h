@@ -131,6 +131,7 @@ struct session_status {
     bool has_recorder;
     struct recorder_status rec; /* valid with has_recorder */
     uint64_t hits, fired, counted; /* counted: hits that made no snapshot */
+    uint64_t early, not_nth; /* at the end: hits before what was asked for, and others than the Nth */
     uint64_t unmet, fast; /* at the end: calls that the condition did not hold for, or that were not slow enough */
     uint64_t hit_to_command_ns; /* of the last snapshot by a trigger; 0: none yet */
     unsigned est_fill_permille; /* of the ring that is filled most, an estimate from the plan; 1000: full */

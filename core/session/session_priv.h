@@ -64,7 +64,7 @@ struct session {
     bool step_short, step_cut;       /* it is not the whole call; its beginning is lost */
     uint64_t requested_perf_ns;
     uint64_t pending_perf_ns;     /* of the hit, on perf's clock whatever the recording's is */
-    uint64_t hits, fired, counted, unmet, fast;
+    uint64_t hits, fired, counted, unmet, fast, early, not_nth;
     uint64_t hit_lines;
     uint64_t hit_to_command_ns;
 

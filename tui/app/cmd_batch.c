@@ -188,7 +188,13 @@ static void say_no_hit(const struct session_status *status, const struct session
     if (status->unmet)
         fprintf(stderr, "; %s call%s did not meet the condition", fmt_count(n, status->unmet),
                 status->unmet == 1 ? "" : "s");
-    if (!status->fast && !status->unmet)
+    if (status->early)
+        fprintf(stderr, "; %s hit%s came too early (--not-before)", fmt_count(n, status->early),
+                status->early == 1 ? "" : "s");
+    if (status->not_nth)
+        fprintf(stderr, "; %s hit%s not the one asked for (--hits)", fmt_count(n, status->not_nth),
+                status->not_nth == 1 ? " was" : "s were");
+    if (!status->fast && !status->unmet && !status->hits)
         fprintf(stderr, "; the trigger was never hit");
 }
 
@@ -215,7 +221,7 @@ static int finish(struct batch *b, char **dir)
         return session_get_setup(b->session)->truth != NULL;
     }
     fprintf(stderr, "mtui: no snapshot: %s", status.sentence);
-    if (status.state == SESSION_ENDED && status.mode == PLAN_TRIGGER && status.hits == 0 &&
+    if (status.state == SESSION_ENDED && status.mode == PLAN_TRIGGER && status.fired == 0 &&
         session_get_setup(b->session)->n_triggers)
         say_no_hit(&status, session_get_setup(b->session));
     if (session_snapshot_count(b->session))
