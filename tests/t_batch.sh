@@ -83,9 +83,9 @@ check 'a ring that has just begun to fill' grep -q '"est_fill_percent":[0-9]\.[0
 # Hits that were none of those asked for are said.
 "$mtui" attach -p $busy -r sample -t outer --force --not-before 1h --duration 1s --batch -o "$tmp/early" >"$tmp/out" 2>"$tmp/err" </dev/null
 check 'all too early: exit 1' [ $? -eq 1 ]
-check 'all too early: said' grep -qE '; [0-9.kM]+ hits came too early \(--not-before\)' "$tmp/err"
+check 'all too early: said' grep -qE '; [0-9.,kM]+ hits came too early \(--not-before\)' "$tmp/err"
 "$mtui" attach -p $busy -r sample -t outer --force --hits 1000000000 --duration 1s --batch -o "$tmp/nth" >"$tmp/out" 2>"$tmp/err" </dev/null
-check 'never the Nth: said' grep -qE '; [0-9.kM]+ hits were not the one asked for \(--hits\)' "$tmp/err"
+check 'never the Nth: said' grep -qE '; [0-9.,kM]+ hits were not the one asked for \(--hits\)' "$tmp/err"
 check 'never the Nth: not never hit' sh -c "! grep -q 'never hit' '$tmp/err'"
 kill -9 $busy
 "$mtui" attach -p "$pid" --mode trigger --duration 300ms --batch -o "$tmp/dur" >"$tmp/out" 2>"$tmp/err" </dev/null

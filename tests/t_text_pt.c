@@ -160,12 +160,19 @@ static bool any_named_by_address(const struct trace *t)
     return any;
 }
 
+/* Which activation of a recursive function catches is in its exception tables, which the text has not. */
+static bool needs_tables(const char *what)
+{
+    return strncmp(what, "exceptions outward", 18) == 0;
+}
+
 static void compare(const char *what, const char *data, const char *text)
 {
     struct recording *a = open_or_fail(data, &plain), *b = open_or_fail(text, &plain);
-    bool rows = !any_named_by_address(a->trace);
+    bool rows = !any_named_by_address(a->trace) && !needs_tables(what);
     if (!rows)
-        print_message("%s: branches and gaps only, functions there are named by their addresses\n", what);
+        print_message("%s: branches and gaps only, functions there are named by their addresses%s\n", what,
+                      needs_tables(what) ? " or need exception tables" : "");
     assert_int_equal(trace_thread_count(a->trace), trace_thread_count(b->trace));
     for (size_t i = 0; i < trace_thread_count(a->trace); i++) {
         const struct trace_thread *t = trace_thread(a->trace, i);
