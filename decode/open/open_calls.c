@@ -161,6 +161,13 @@ static size_t find_next(const struct calls *k, uint32_t thread, uint64_t time_ns
     return low;
 }
 
+/* The last call of its thread that had begun; SIZE_MAX: none. */
+static size_t find_begun(const struct calls *k, const struct sample_event *e)
+{
+    size_t next = find_next(k, e->thread, e->time_ns);
+    return next && k->all.data[next - 1].thread == e->thread ? next - 1 : SIZE_MAX;
+}
+
 /* A thread that exits is in none of its calls any more. */
 static void end_with(struct calls *k, const struct sample_event *exit)
 {
@@ -204,8 +211,7 @@ static void look_around(struct calls *k, struct call *c, stack_id stack)
 
 static void look_at(struct calls *k, const struct sample_event *e)
 {
-    size_t next = find_next(k, e->thread, e->time_ns);
-    size_t at = next && k->all.data[next - 1].thread == e->thread ? next - 1 : SIZE_MAX;
+    size_t next = find_next(k, e->thread, e->time_ns), at = find_begun(k, e);
     stack_id caller;
     if (next < k->all.len && k->all.data[next].thread == e->thread) {
         struct call *c = &k->all.data[next];
@@ -280,25 +286,26 @@ static int add(struct calls *k, const struct call *c, uint64_t time_ns, enum sam
 
 static int put(struct calls *k, struct call *c)
 {
-    stack_id caller = find_caller(k, c), call;
+    bool begun_before = c->from_ns <= k->first_ns, ended = c->to_ns != UINT64_MAX;
+    uint64_t from_ns = begun_before ? k->first_ns : c->from_ns;
+    stack_id caller = find_caller(k, c);
     int rc = unroll(k, caller);
     if (rc == 0 && !vec_try_push(&k->stack, c->fn))
         rc = MTUI_E_NOMEM;
     if (rc == 0)
         rc = sample_log_stack(k->log, k->stack.data, k->stack.len, &c->stack);
-    call = c->stack;
-    if (rc == 0 && c->from_ns > k->first_ns)
-        rc = add(k, c, c->from_ns - 1, SAMPLE_KNOWN, caller);
+    if (rc == 0 && !begun_before)
+        rc = add(k, c, from_ns - 1, SAMPLE_KNOWN, caller);
     if (rc == 0)
-        rc = add(k, c, c->from_ns > k->first_ns ? c->from_ns : k->first_ns, SAMPLE_KNOWN, call);
+        rc = add(k, c, from_ns, SAMPLE_KNOWN, c->stack);
     /* A thread of which nothing was recorded has waited all the time. */
     if (rc == 0 && (c->thread >= k->seen.len || !k->seen.data[c->thread]))
-        rc = add(k, c, c->from_ns > k->first_ns ? c->from_ns : k->first_ns, SAMPLE_SWITCH_OUT, STACK_EMPTY);
-    if (rc == 0 && c->to_ns == UINT64_MAX && c->seen_ns > k->last_ns)
+        rc = add(k, c, from_ns, SAMPLE_SWITCH_OUT, STACK_EMPTY);
+    if (rc == 0 && !ended && c->seen_ns > k->last_ns)
         rc = add(k, c, c->seen_ns, SAMPLE_STILL, STACK_EMPTY);
-    if (rc == 0 && c->to_ns != UINT64_MAX)
-        rc = add(k, c, c->to_ns - 1, SAMPLE_KNOWN, call);
-    if (rc == 0 && c->to_ns != UINT64_MAX && !c->exits)
+    if (rc == 0 && ended)
+        rc = add(k, c, c->to_ns - 1, SAMPLE_KNOWN, c->stack);
+    if (rc == 0 && ended && !c->exits)
         rc = add(k, c, c->to_ns, SAMPLE_KNOWN, caller);
     return rc;
 }
@@ -308,8 +315,7 @@ static int put(struct calls *k, struct call *c)
 static int mend(struct calls *k, size_t i)
 {
     const struct sample_event *e = &sample_log_events(k->log)[i];
-    size_t next = find_next(k, e->thread, e->time_ns), n = 0;
-    size_t at = next && k->all.data[next - 1].thread == e->thread ? next - 1 : SIZE_MAX;
+    size_t at = find_begun(k, e), n = 0;
     stack_id caller, stack;
     while (at != SIZE_MAX && k->all.data[at].to_ns <= e->time_ns)
         at = k->all.data[at].around;
