@@ -335,7 +335,7 @@ static void marks_are_what_is_copied_and_written(void **state)
     char *again = run_read_file(path, NULL);
     assert_string_equal(again, text);
     command(&r, "export json x.json");
-    assert_string_equal(r.m->say, "this list is written as tsv: \"tsv calls.tsv\"; the trace as json from the timeline");
+    assert_string_equal(r.m->say, "lists are written as tsv; the trace as json: on the timeline");
     assert_int_equal(access("json x.json", F_OK), -1);
     press(&r, "x");
     assert_true(see(&r, "Export (FORMAT FILE): tsv calls.tsv"));

@@ -40,8 +40,7 @@ static void on_path(void *arg, const char *text)
         return;
     const char *path = strcmp(word, FORMAT) ? text : text[used] ? text + used : t->ops->file;
     if (export_parse_format(word, &format, &err) == 0) {
-        model_error(t->m, "this list is written as " FORMAT ": \"" FORMAT " %s\"; the trace as %s from the timeline",
-                    t->ops->file, word);
+        model_error(t->m, "lists are written as " FORMAT "; the trace as %s: on the timeline", word);
         return;
     }
     const size_t marked = list_marked_rows(t->list), n = marked ? marked : t->ops->count(t->screen);
