@@ -30,11 +30,15 @@ struct run {
     const struct pt_decode_sink *sink;
     /* Several threads: pieces [next_out, next_in) are being worked on, piece i in slot i modulo n_slots. */
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t room; /* a slot is free */
     size_t next_in, next_out, n_slots;
     struct output *slots;
-    bool stop;
+    bool stop, delivering;
+    int rc; /* MTUI_E_CANCEL, MTUI_E_NOMEM */
 };
+
+/* So many pieces ahead of the one that is being handed over. */
+#define SLOTS_A_THREAD 4
 
 /* One worker's decoder, and where it writes to. */
 struct worker {
@@ -159,6 +163,12 @@ static struct sum decode(struct worker *w, const struct pt_piece *p)
     return (struct sum){pt_walk_insns(w->walk), pt_walk_bytes(w->walk), false};
 }
 
+static int failed(int rc, struct err *err)
+{
+    return rc == MTUI_E_CANCEL ? err_set(err, rc, "cancelled")
+                               : err_set(err, rc, "not enough memory to decode this trace");
+}
+
 static int run_alone(struct run *run, struct err *err)
 {
     const struct pt_decode_sink *k = run->sink;
@@ -173,39 +183,11 @@ static int run_alone(struct run *run, struct err *err)
     }
     worker_end(&w);
     if (no_memory)
-        return err_set(err, MTUI_E_NOMEM, "not enough memory to decode this trace");
-    return cancelled(run) ? err_set(err, MTUI_E_CANCEL, "cancelled") : 0;
+        return failed(MTUI_E_NOMEM, err);
+    return cancelled(run) ? failed(MTUI_E_CANCEL, err) : 0;
 }
 
 /* ---- several ---- */
-
-static void *work(void *arg)
-{
-    struct run *run = arg;
-    struct worker w;
-    worker_begin(&w, run);
-    pthread_mutex_lock(&run->lock);
-    while (!run->stop && run->next_in < run->pieces->len) {
-        if (run->next_in - run->next_out == run->n_slots) { /* memory is bounded by the slots */
-            pthread_cond_wait(&run->changed, &run->lock);
-            continue;
-        }
-        size_t i = run->next_in++;
-        struct output *o = w.out = &run->slots[i % run->n_slots];
-        pthread_mutex_unlock(&run->lock);
-        o->events.len = o->branches.len = o->losses.len = o->marks.len = 0;
-        struct sum sum = decode(&w, &run->pieces->data[i]);
-        o->insns = sum.insns;
-        o->bytes = sum.bytes;
-        o->no_memory |= sum.no_memory;
-        pthread_mutex_lock(&run->lock);
-        o->ready = true;
-        pthread_cond_broadcast(&run->changed);
-    }
-    pthread_mutex_unlock(&run->lock);
-    worker_end(&w);
-    return NULL;
-}
 
 static void hand_over(const struct run *run, const struct pt_piece *p, const struct output *o)
 {
@@ -222,49 +204,81 @@ static void hand_over(const struct run *run, const struct pt_piece *p, const str
     k->end(k->arg, o->insns, o->bytes);
 }
 
-/* Takes the pieces in order as they become ready. */
-static int collect(struct run *run, struct err *err)
+/* Whether this piece was handed over and the next one is wanted. */
+static bool deliver(struct run *run, const struct pt_piece *p, const struct output *o)
 {
-    int rc = 0;
-    for (size_t i = 0; i < run->pieces->len && rc == 0 && !enough(run); i++) {
-        struct output *o = &run->slots[i % run->n_slots];
-        pthread_mutex_lock(&run->lock);
-        while (!o->ready)
-            pthread_cond_wait(&run->changed, &run->lock);
+    if (cancelled(run))
+        run->rc = MTUI_E_CANCEL;
+    else if (o->no_memory)
+        run->rc = MTUI_E_NOMEM;
+    else if (!enough(run))
+        hand_over(run, p, o);
+    return run->rc == 0 && !enough(run);
+}
+
+/* Whichever thread has decoded the piece that is next in order hands it over, and those behind it that are
+ * ready: no thread of its own sleeps until there is something to do, and a piece's events mostly stay in
+ * the cache of the CPU that found them. The lock is held, but not meanwhile. */
+static void deliver_ready(struct run *run)
+{
+    if (run->delivering)
+        return; /* whoever does will see this one as well */
+    run->delivering = true;
+    while (!run->stop && run->slots[run->next_out % run->n_slots].ready) {
+        struct output *o = &run->slots[run->next_out % run->n_slots];
         pthread_mutex_unlock(&run->lock);
-        if (cancelled(run))
-            rc = err_set(err, MTUI_E_CANCEL, "cancelled");
-        else if (o->no_memory)
-            rc = err_set(err, MTUI_E_NOMEM, "not enough memory to decode this trace");
-        else
-            hand_over(run, &run->pieces->data[i], o);
+        bool on = deliver(run, &run->pieces->data[run->next_out], o);
         pthread_mutex_lock(&run->lock);
         o->ready = false;
-        run->next_out = i + 1;
-        pthread_cond_broadcast(&run->changed);
-        pthread_mutex_unlock(&run->lock);
+        run->next_out++;
+        run->stop = !on;
+        pthread_cond_broadcast(&run->room);
     }
-    return rc;
+    run->delivering = false;
+}
+
+static void *work(void *arg)
+{
+    struct run *run = arg;
+    struct worker w;
+    worker_begin(&w, run);
+    pthread_mutex_lock(&run->lock);
+    while (!run->stop && run->next_in < run->pieces->len) {
+        if (run->next_in - run->next_out == run->n_slots) { /* memory is bounded by the slots */
+            pthread_cond_wait(&run->room, &run->lock);
+            continue;
+        }
+        size_t i = run->next_in++;
+        struct output *o = w.out = &run->slots[i % run->n_slots];
+        pthread_mutex_unlock(&run->lock);
+        o->events.len = o->branches.len = o->losses.len = o->marks.len = 0;
+        struct sum sum = decode(&w, &run->pieces->data[i]);
+        o->insns = sum.insns;
+        o->bytes = sum.bytes;
+        o->no_memory |= sum.no_memory;
+        pthread_mutex_lock(&run->lock);
+        o->ready = true;
+        deliver_ready(run);
+    }
+    pthread_mutex_unlock(&run->lock);
+    worker_end(&w);
+    return NULL;
 }
 
 static int run_threads(struct run *run, unsigned threads, struct err *err)
 {
     pthread_t *ids = xcalloc(threads, sizeof *ids);
     unsigned n = 0;
-    run->n_slots = 2 * (size_t)threads;
+    run->n_slots = SLOTS_A_THREAD * (size_t)threads;
     run->slots = xcalloc(run->n_slots, sizeof *run->slots);
     pthread_mutex_init(&run->lock, NULL);
-    pthread_cond_init(&run->changed, NULL);
-    while (n < threads && pthread_create(&ids[n], NULL, work, run) == 0)
+    pthread_cond_init(&run->room, NULL);
+    while (n < threads - 1 && pthread_create(&ids[n], NULL, work, run) == 0)
         n++;
-    int rc = n ? collect(run, err) : run_alone(run, err);
-    pthread_mutex_lock(&run->lock);
-    run->stop = true;
-    pthread_cond_broadcast(&run->changed);
-    pthread_mutex_unlock(&run->lock);
+    work(run);
     while (n > 0)
         pthread_join(ids[--n], NULL);
-    pthread_cond_destroy(&run->changed);
+    pthread_cond_destroy(&run->room);
     pthread_mutex_destroy(&run->lock);
     for (size_t i = 0; i < run->n_slots; i++) {
         vec_free(&run->slots[i].events);
@@ -274,7 +288,7 @@ static int run_threads(struct run *run, unsigned threads, struct err *err)
     }
     free(run->slots);
     free(ids);
-    return rc;
+    return run->rc == 0 ? 0 : failed(run->rc, err);
 }
 
 int pt_decode_run(const struct pt_source *s, const struct pt_pieces *pieces,

@@ -12,7 +12,8 @@ struct pt_decode_options {
     bool libipt;      /* by libipt's block decoder instead of the flow walker (whole streams at a time) */
 };
 
-/* All of them run on the caller's thread. A piece's losses may come before or after its events. */
+/* Called one at a time and in order, by any of the decoding threads, one of which is the caller's. A piece's
+ * losses may come before or after its events. */
 struct pt_decode_sink {
     void (*begin)(void *arg, const struct pt_piece *piece); /* what follows is this piece's */
     void (*events)(void *arg, const struct flow_event *events, size_t n); /* NULL: not wanted */
