@@ -60,7 +60,7 @@ static void fuzz_text(const char *text, size_t size)
         k.mods = (uint32_t)(at % 5 == 0 ? K_CTRL : 0);
         prompt_key(p, key_normal(k));
     }
-    prompt_draw(p, s, 1, 0, 17, ":", (struct style){0});
+    prompt_draw(p, s, 1, 0, 17, ":", (struct style){0}, glyphs_of(GLYPHS_ASCII));
     for (int row = 0; row < 3; row++)
         for (int col = 0; col < 17; col++) {
             const struct cell *c = surface_at(s, row, col);

@@ -278,12 +278,29 @@ static void instructions_stand_whole(void **state)
         assert_true(see(&r, " +120M       150M      30.0M "));
         command(&r, "events");
         press(&r, "g");
-        assert_true(see(&r, "     150,000,200  150M insn    1000 ret         2"));
-        assert_true(see(&r, "     300,000,100  150M insn    1000 ret         1"));
-        assert_true(see(&r, "     310,000,300 10.0M insn    1000 ret         2"));
-        assert_true(see(&r, "     340,000,305     5 insn    1000 ret         1"));
+        assert_true(see(&r, " 150,000,200  150M insn    1000 ret           2"));
+        assert_true(see(&r, " 300,000,100  150M insn    1000 ret           1"));
+        assert_true(see(&r, " 310,000,300 10.0M insn    1000 ret           2"));
+        assert_true(see(&r, " 340,000,305     5 insn    1000 ret           1"));
         rig_close(&r);
     }
+}
+
+/* Hours at the nanosecond: TIME gets wider, its header with it, and the names come behind. */
+static void events_of_hours(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, gentrace_parse("thread 1000 main\n+ 5 f\n+ 12345678901239 g\n- 12345678901251\n- 12345678901255\n"),
+             NULL, GLYPHS_ASCII, 24, 80);
+    command(&r, "events");
+    press(&r, "G");
+    assert_true(see(&r, "              TIME      DELTA     TID KIND      DEPTH SYMBOL"));
+    assert_true(see(&r, "               0 ns       0 ns    1000 call          0 f"));
+    assert_true(see(&r, " 12345.678901234 s    12346 s    1000 call          1   g"));
+    assert_true(see(&r, " 12345.678901246 s      12 ns    1000 ret           1   g"));
+    assert_true(see(&r, "> 12345.678901250 s       4 ns    1000 ret           0 f"));
+    rig_close(&r);
 }
 
 static void asked_from_everywhere(void **state)
@@ -444,7 +461,7 @@ int main(void)
         cmocka_unit_test(calls_of_a_function),       cmocka_unit_test(asked_from_everywhere),
         cmocka_unit_test(instructions_stand_whole),  cmocka_unit_test(longest_calls_stand_whole),
         cmocka_unit_test(in_the_background),         cmocka_unit_test(any_size),
-        cmocka_unit_test(grows),                     cmocka_unit_test(calls_are_exported_as_numbers),
+        cmocka_unit_test(grows), cmocka_unit_test(events_of_hours),                     cmocka_unit_test(calls_are_exported_as_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,11 @@ static void text_is_harmless(void **state)
     assert_string_equal(b, "a\\x1b[2J\\tb\\nc\\\\\\xff\\xc2\\x9b\xe6\x97\xa5");
     assert_int_equal(utf8_escape(b, 4, "\xe6\x97\xa5\xe6\x97\xa5", 6), 3);
     assert_int_equal(utf8_escape(b, 3, "\x1b", 1), 0);
+    /* For people: a backslash is one, and twice is as once. */
+    for (int i = 0; i < 2; i++) {
+        utf8_readable(b, sizeof b, i ? b : evil, i ? strlen(b) : sizeof evil - 1);
+        assert_string_equal(b, "a\\x1b[2J\\tb\\nc\\\\xff\\xc2\\x9b\xe6\x97\xa5");
+    }
     uint32_t cp;
     assert_int_equal(utf8_decode("\xc0\xaf", 2, &cp), 1); /* overlong */
     assert_int_equal(cp, UTF8_INVALID);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/lib_golden.h"
+#include "tui/ui/bar.h"
 #include "tui/ui/list.h"
 #include "tui/ui/prompt.h"
 #include "tui/ui/settings.h"
@@ -275,25 +276,55 @@ static void prompt_on_screen(void **state)
     struct surface *s = surface_new(1, 12);
     int row, col;
     prompt_set(p, "0123456789abcdef");
-    prompt_draw(p, s, 0, 0, 12, ":", (struct style){0});
+    prompt_draw(p, s, 0, 0, 12, ":", (struct style){0}, glyphs_of(GLYPHS_ASCII));
     char *text = golden_row(s, 0);
-    assert_string_equal(text, ":6789abcdef");
+    assert_string_equal(text, ":~789abcdef");
     free(text);
     surface_get_cursor(s, &row, &col);
     assert_int_equal(col, 11);
     press(p, "Home");
-    prompt_draw(p, s, 0, 0, 12, ":", (struct style){0});
+    prompt_draw(p, s, 0, 0, 12, ":", (struct style){0}, glyphs_of(GLYPHS_ASCII));
     surface_get_cursor(s, &row, &col);
     assert_int_equal(col, 1);
     /* A wide character at the edge: the cursor stays inside. */
     prompt_set(p, "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5");
-    prompt_draw(p, s, 0, 0, 12, ":", (struct style){0});
+    prompt_draw(p, s, 0, 0, 12, ":", (struct style){0}, glyphs_of(GLYPHS_ASCII));
     surface_get_cursor(s, &row, &col);
     assert_true(col > 0 && col < 12);
     for (int cols = 0; cols < 4; cols++)
-        prompt_draw(p, s, 0, 0, cols, ":", (struct style){0});
+        prompt_draw(p, s, 0, 0, cols, ":", (struct style){0}, glyphs_of(GLYPHS_ASCII));
     surface_free(s);
     prompt_free(p);
+}
+
+/* 40 columns: label 9, at the right 13, and a blank before that: 17 for filter and note. */
+static void filter_row(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *filter, *note, *right, *row;
+    } cases[] = {
+        {"", "", "7 of 318 rows", " Filter: none              7 of 318 rows"},
+        {"abc", "  on", "7 of 318 rows", " Filter: abc  on           7 of 318 rows"},
+        {"0123456789abcdefg", "", "7 of 318 rows", " Filter: 0123456789abcdefg 7 of 318 rows"},
+        {"0123456789abcdefgh", "", "7 of 318 rows", " Filter: ~23456789abcdefgh 7 of 318 rows"},
+        {"0123456789abcdefgh", "  on", "7 of 318 rows", " Filter: ~6789abcdefgh  on 7 of 318 rows"},
+        {"e\xcc\x81\xe6\x97\xa5" "0123456789abcdef", "", "7 of 318 rows", " Filter: ~0123456789abcdef 7 of 318 rows"},
+        {"0123456789abcdefghijklmnopqrstuvwxyz", "", "15 of 123,456,789 rows",
+         " Filter: ~tuvwxyz 15 of 123,456,789 rows"},
+        {"0123456789abcdefghijklmnopqrstuvwxyz", "", "115 of 123,456,789 rows",
+         " Filter: ~789abcdefghijklmnopqrstuvwxyz"},
+    };
+    struct surface *s = surface_new(1, 40);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        surface_clear(s);
+        bar_draw_filter(s, (struct rect){0, 0, 1, 40}, cases[i].filter, cases[i].note, cases[i].right,
+                        glyphs_of(GLYPHS_ASCII));
+        char *text = golden_row(s, 0);
+        assert_string_equal(text, cases[i].row);
+        free(text);
+    }
+    surface_free(s);
 }
 
 /* ---- Settings ---- */
@@ -422,6 +453,7 @@ int main(void)
         cmocka_unit_test(editing),
         cmocka_unit_test(history),
         cmocka_unit_test(prompt_on_screen),
+        cmocka_unit_test(filter_row),
         cmocka_unit_test(setting_values),
         cmocka_unit_test(config_files),
         cmocka_unit_test(config_mistakes),

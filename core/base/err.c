@@ -10,7 +10,7 @@
 static void store(struct err *e, int code, const char *raw)
 {
     e->code = code;
-    utf8_escape(e->text, sizeof e->text, raw, strlen(raw));
+    utf8_readable(e->text, sizeof e->text, raw, strlen(raw));
 }
 
 int err_set(struct err *e, int code, const char *fmt, ...)

@@ -1,5 +1,6 @@
 #include "core/base/utf8.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -139,7 +140,7 @@ static size_t escape_unit(char unit[17], const char *s, size_t n, uint32_t cp)
     return len;
 }
 
-size_t utf8_escape(char *out, size_t size, const char *s, size_t len)
+static size_t escape(char *out, size_t size, const char *s, size_t len, bool backslash)
 {
     size_t used = 0;
     if (!size)
@@ -148,7 +149,11 @@ size_t utf8_escape(char *out, size_t size, const char *s, size_t len)
         uint32_t cp;
         char unit[17];
         size_t n = utf8_decode(s + at, len - at, &cp);
-        size_t m = escape_unit(unit, s + at, n, cp);
+        size_t m = 1;
+        if (cp == '\\' && !backslash)
+            unit[0] = '\\';
+        else
+            m = escape_unit(unit, s + at, n, cp);
         if (used + m + 1 > size)
             break;
         memcpy(out + used, unit, m);
@@ -157,6 +162,16 @@ size_t utf8_escape(char *out, size_t size, const char *s, size_t len)
     }
     out[used] = '\0';
     return used;
+}
+
+size_t utf8_escape(char *out, size_t size, const char *s, size_t len)
+{
+    return escape(out, size, s, len, true);
+}
+
+size_t utf8_readable(char *out, size_t size, const char *s, size_t len)
+{
+    return escape(out, size, s, len, false);
 }
 
 static int hex_digit(char c)

@@ -35,6 +35,10 @@ size_t utf8_cut(const char *s, size_t len, size_t max_cols, size_t *cols);
  * Returns the bytes written without the terminator. */
 size_t utf8_escape(char *out, size_t size, const char *s, size_t len);
 
+/* The same for a sentence that people read: a backslash stays one, so that text which went through here, or
+ * through utf8_escape, comes out as it is. Cannot be undone. */
+size_t utf8_readable(char *out, size_t size, const char *s, size_t len);
+
 /* Undoes utf8_escape in place and returns the new length; a backslash that begins no escape of
  * utf8_escape's stays. */
 size_t utf8_unescape(char *s);

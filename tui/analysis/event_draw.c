@@ -10,11 +10,18 @@
 #include "tui/ui/name.h"
 #include "tui/timeline/ruler.h"
 
-#define SYMBOL_COL   52
-#define CPU_COLS     4
+#define GUTTER       2 /* for the pointer */
+#define TIME_LEAST   12
 #define DELTA_COLS   10
+#define KIND_COLS    9
+#define CPU_COLS     4
 #define CPU_MIN_COLS 90 /* narrower screens do without it */
 #define DETAIL_COLS  26
+
+/* Columns from the left edge. */
+struct places {
+    int time_cols, cpu_cols, symbol, detail; /* cpu_cols 0: none; detail 0: none */
+};
 
 struct event_text {
     char name[400], detail[400];
@@ -143,13 +150,25 @@ static struct style style_of(const struct event *ev, bool chosen)
     return (struct style){.ink = (uint16_t)ink};
 }
 
-/* Columns that the CPU takes: none where it is never known. */
-static int cpu_cols(const struct trace *t, struct rect r)
+static bool knows_cpus(const struct trace *t)
 {
-    for (size_t i = 0; r.cols >= CPU_MIN_COLS && i < trace_thread_count(t); i++)
+    for (size_t i = 0; i < trace_thread_count(t); i++)
         if (trace_thread(t, i)->last_cpu >= 0)
-            return CPU_COLS;
-    return 0;
+            return true;
+    return false;
+}
+
+/* TIME is as wide as the trace's last needs, so that columns stay where they are while rows scroll. */
+static struct places place_columns(const struct trace *t, int cols)
+{
+    const struct trace_info *info = trace_info(t);
+    char last[FMT_MAX];
+    int time = (int)strlen(ruler_time(last, (int64_t)(info->last_ns - info->first_ns), 1, info->instructions));
+    struct places p = {.time_cols = time > TIME_LEAST ? time : TIME_LEAST,
+                       .cpu_cols = cols >= CPU_MIN_COLS && knows_cpus(t) ? CPU_COLS : 0};
+    p.symbol = GUTTER + p.time_cols + 1 + DELTA_COLS + 1 + 7 + 1 + p.cpu_cols + KIND_COLS + 1 + 5 + 1;
+    p.detail = cols - p.symbol > DETAIL_COLS + 6 ? cols - DETAIL_COLS + 1 : 0;
+    return p;
 }
 
 /* What passed since the row before, in at most DELTA_COLS: many instructions are rounded. */
@@ -161,8 +180,8 @@ static void write_delta(char *out, uint64_t ns, bool instructions)
         snprintf(out, FMT_MAX, "%.30s insn", fmt_count_short(n, ns));
 }
 
-static void draw_row(const struct event_list *l, const struct trace *t, struct surface *s, int row,
-                     struct rect r, size_t i, size_t shallowest, const struct glyphs *g)
+static void draw_row(const struct event_list *l, const struct trace *t, struct surface *s, int row, struct rect r,
+                     const struct places *p, size_t i, size_t shallowest, const struct glyphs *g)
 {
     const struct event *ev = &l->rows.data[i];
     const bool instructions = trace_info(t)->instructions;
@@ -170,10 +189,8 @@ static void draw_row(const struct event_list *l, const struct trace *t, struct s
     char time[FMT_MAX], delta[FMT_MAX], tid[24] = "-", depth[24] = "-", cpu_number[16] = "-", cpu[24] = "";
     struct event_text text;
     struct style style = style_of(ev, i == l->chosen);
-    const int more = cpu_cols(t, r), symbol = SYMBOL_COL + more;
-    int wide = r.cols - symbol;
-    bool detail = ev->kind != EVENT_MARK && wide > DETAIL_COLS + 6; /* a mark is one sentence */
-    wide -= detail ? DETAIL_COLS : 0;
+    const bool detail = ev->kind != EVENT_MARK && p->detail; /* a mark is one sentence */
+    const int wide = (detail ? p->detail - 1 : r.cols) - p->symbol;
     int indent = ev->span ? 2 * (int)(ev->depth - shallowest) : 0;
     text_of(t, ev, indent > wide / 2 ? wide / 2 : indent, wide, &text);
     if (ev->thread != SIZE_MAX) {
@@ -183,35 +200,34 @@ static void draw_row(const struct event_list *l, const struct trace *t, struct s
         if (at >= 0)
             snprintf(cpu_number, sizeof cpu_number, "%d", at);
     }
-    if (more)
-        snprintf(cpu, sizeof cpu, "%*s ", more - 1, cpu_number);
+    if (p->cpu_cols)
+        snprintf(cpu, sizeof cpu, "%*s ", p->cpu_cols - 1, cpu_number);
     write_delta(delta, ev->time_ns - before, instructions);
     surface_fill(s, (struct rect){row, r.col, 1, r.cols}, ' ', style);
-    surface_printf(s, row, r.col + 1, r.cols - 1, style, "%16s %*s %7s %s%-8s %4s ",
+    surface_printf(s, row, r.col + GUTTER, r.cols - GUTTER, style, "%*s %*s %7s %s%-*s %5s ", p->time_cols,
                    ruler_time(time, (int64_t)(ev->time_ns - trace_info(t)->first_ns), 1, instructions), DELTA_COLS,
-                   delta, tid, cpu, kind_text(ev), depth);
-    line_cut(s, row, r.col + symbol, wide, text.name, style, g);
+                   delta, tid, cpu, KIND_COLS, kind_text(ev), depth);
+    line_cut(s, row, r.col + p->symbol, wide, text.name, style, g);
     if (detail)
-        line_cut(s, row, r.col + symbol + wide + 1, DETAIL_COLS - 1, text.detail, style, g);
+        line_cut(s, row, r.col + p->detail, DETAIL_COLS - 1, text.detail, style, g);
 }
 
 void event_draw_rows(const struct event_list *l, const struct trace *t, struct surface *s,
                      struct rect r, const struct glyphs *g)
 {
     const struct style header = {ROLE_HEADER, ROLE_HEADER, 0};
+    const struct places p = place_columns(t, r.cols);
     size_t shallowest = SIZE_MAX;
     surface_fill(s, (struct rect){r.row, r.col, 1, r.cols}, ' ', header);
-    surface_text(s, r.row, r.col, r.cols,
-                 cpu_cols(t, r) ? "             TIME      DELTA     TID CPU KIND    DEPTH SYMBOL"
-                                : "             TIME      DELTA     TID KIND    DEPTH SYMBOL",
-                 SIZE_MAX, header);
-    if (r.cols - SYMBOL_COL - cpu_cols(t, r) > DETAIL_COLS + 6)
-        surface_text(s, r.row, r.col + r.cols - DETAIL_COLS + 1, DETAIL_COLS - 1, "DETAIL", SIZE_MAX, header);
+    surface_printf(s, r.row, r.col + GUTTER, r.cols - GUTTER, header, "%*s %*s %7s %s%-*s %5s SYMBOL", p.time_cols, "TIME",
+                   DELTA_COLS, "DELTA", "TID", p.cpu_cols ? "CPU " : "", KIND_COLS, "KIND", "DEPTH");
+    if (p.detail)
+        surface_text(s, r.row, r.col + p.detail, DETAIL_COLS - 1, "DETAIL", SIZE_MAX, header);
     for (size_t i = 0; i < l->rows.len; i++)
         if (l->rows.data[i].span && l->rows.data[i].depth < shallowest)
             shallowest = l->rows.data[i].depth;
     for (size_t i = 0; i < l->rows.len && (int)i < r.rows - 1; i++)
-        draw_row(l, t, s, r.row + 1 + (int)i, r, i, shallowest, g);
+        draw_row(l, t, s, r.row + 1 + (int)i, r, &p, i, shallowest, g);
     if (event_list_chosen(l))
         surface_put(s, r.row + 1 + (int)l->chosen, r.col, glyph(g, GLYPH_POINTER),
                     style_of(event_list_chosen(l), true));

@@ -10,6 +10,7 @@
 #include "tui/analysis/event_list.h"
 #include "tui/analysis/row_filter.h"
 #include "tui/trace/source_edit.h"
+#include "tui/ui/bar.h"
 #include "tui/ui/model.h"
 #include "tui/timeline/ruler.h"
 #include "tui/trace/trace_export.h"
@@ -290,9 +291,8 @@ static void draw(void *view, struct surface *s, struct rect r)
         v->rows = rows;
         event_list_move(&v->list, 0, rows);
     }
-    surface_printf(s, r.row, r.col, r.cols, (struct style){0}, " Filter: %s%s",
-                   v->filter ? v->filter : "none",
-                   v->follow ? "   following the timeline's cursor" : "");
+    bar_draw_filter(s, (struct rect){r.row, r.col, 1, r.cols}, v->filter ? v->filter : "",
+                    v->follow ? "   following the timeline's cursor" : "", "", v->m->glyphs);
     v->head = r.row + 2;
     if (v->list.rows.len == 0) {
         surface_text(s, v->head, r.col + 1, r.cols - 1, why_empty(v), SIZE_MAX,

@@ -37,7 +37,7 @@ static void draw_query(struct symbol_view *v, struct surface *s, struct rect r)
     int cols = at - r.col - 2;
     if (cols > 3)
         prompt_draw(v->query, s, r.row, r.col + 1, cols, "> ",
-                    (struct style){ROLE_PROMPT, ROLE_DEFAULT, CELL_BOLD});
+                    (struct style){ROLE_PROMPT, ROLE_DEFAULT, CELL_BOLD}, v->m->glyphs);
     if (v->in_triggers)
         surface_set_cursor(s, -1, 0);
 }

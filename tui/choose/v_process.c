@@ -10,6 +10,7 @@
 #include "core/base/loop.h"
 #include "core/machine/proc.h"
 #include "core/base/vec.h"
+#include "tui/ui/bar.h"
 #include "tui/ui/list.h"
 #include "tui/ui/list_export.h"
 #include "tui/ui/model.h"
@@ -146,24 +147,16 @@ static void hide(void *view)
 
 static void draw_filter_row(const struct process_view *v, struct surface *s, struct rect r)
 {
-    static const struct style label = {ROLE_DIM, ROLE_DEFAULT, 0};
-    static const struct style value = {ROLE_PROMPT, ROLE_DEFAULT, CELL_BOLD};
-    char text[128];
-    const char *filter = process_rows_get_filter(v->rows), *user = process_rows_get_user(v->rows);
-    int col = r.col + 1;
-    col += surface_text(s, r.row, col, r.cols, "Filter: ", SIZE_MAX, label);
-    col += surface_text(s, r.row, col, r.cols / 2, *filter ? filter : "-", SIZE_MAX, value) + 2;
-    if (*user) {
-        snprintf(text, sizeof text, "user %s", user);
-        surface_text(s, r.row, col, r.cols / 4, text, SIZE_MAX, value);
-    }
+    char note[80] = "", right[128];
+    const char *user = process_rows_get_user(v->rows);
+    if (*user)
+        snprintf(note, sizeof note, "   user %s", user);
     bool down = list_sort_column(v->list) >= PROCESS_CPU && list_sort_column(v->list) <= PROCESS_SYMS;
-    snprintf(text, sizeof text, "%zu of %zu    sort: %s %s", process_rows_count(v->rows),
+    snprintf(right, sizeof right, "%zu of %zu    sort: %s %s ", process_rows_count(v->rows),
              proc_table_count(v->table), process_columns[list_sort_column(v->list)].title,
              down != list_sort_inverted(v->list) ? "desc" : "asc");
-    int at = r.col + r.cols - (int)strlen(text) - 1;
-    surface_text(s, r.row, at > col ? at : col, r.col + r.cols - (at > col ? at : col), text,
-                 SIZE_MAX, label);
+    bar_draw_filter(s, (struct rect){r.row, r.col, 1, r.cols}, process_rows_get_filter(v->rows), note, right,
+                    v->m->glyphs);
 }
 
 static void draw(void *view, struct surface *s, struct rect r)

@@ -92,18 +92,30 @@ static bool go_to_time(struct timeline *tl, const char *arg)
     return true;
 }
 
+void tl_set_range(struct timeline *tl, uint64_t a, uint64_t b)
+{
+    tl->ranging = false;
+    if (a != b) {
+        model_set_range(tl->m, a < b ? a : b, a < b ? b : a);
+    } else {
+        model_set_range(tl->m, 0, 0);
+        model_say(tl->m, "A and B are the same time: no range is set");
+    }
+}
+
 static bool range(struct timeline *tl, const char *arg)
 {
     char from[64], to[64];
+    int used = 0;
     struct err err;
     uint64_t a, b;
     if (arg && *arg) {
-        if (sscanf(arg, "%63s %63s", from, to) != 2)
+        if (sscanf(arg, " %63s %63s %n", from, to, &used) != 2 || arg[used])
             model_error(tl->m, "range needs two times: range 1ms 1.5ms");
         else if (parse_time(tl, from, &a, &err) || parse_time(tl, to, &b, &err))
             model_error(tl->m, "%s", err.text);
         else
-            model_set_range(tl->m, a < b ? a : b, a < b ? b : a);
+            tl_set_range(tl, a, b);
         return true;
     }
     if (!tl->ranging) {
@@ -112,10 +124,7 @@ static bool range(struct timeline *tl, const char *arg)
         model_set_range(tl->m, 0, 0);
         model_say(tl->m, "range: move the cursor, v again ends it, Esc drops it");
     } else {
-        a = tl->range_from_ns;
-        b = tl->cursor_ns;
-        tl->ranging = false;
-        model_set_range(tl->m, a < b ? a : b, a < b ? b : a);
+        tl_set_range(tl, tl->range_from_ns, tl->cursor_ns);
     }
     return true;
 }

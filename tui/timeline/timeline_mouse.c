@@ -108,11 +108,8 @@ static bool drag(struct timeline *tl, const struct mouse *m)
 
 static bool release(struct timeline *tl)
 {
-    if (tl->ranging && tl->dragging) {
-        uint64_t a = tl->range_from_ns, b = tl->cursor_ns;
-        tl->ranging = false;
-        model_set_range(tl->m, a < b ? a : b, a < b ? b : a);
-    }
+    if (tl->ranging && tl->dragging)
+        tl_set_range(tl, tl->range_from_ns, tl->cursor_ns);
     tl->dragging = false;
     return true;
 }

@@ -193,6 +193,27 @@ void bar_draw_status(struct surface *s, int row, const char *say, enum model_sev
     line_cut(s, row, at, cols - at, say, style, g);
 }
 
+#define FILTER_LABEL " Filter: "
+#define FILTER_LEAST 8
+
+void bar_draw_filter(struct surface *s, struct rect r, const char *filter, const char *note, const char *right,
+                     const struct glyphs *g)
+{
+    const struct style style = {0};
+    const char *text = *filter ? filter : "none";
+    const int label = (int)strlen(FILTER_LABEL), behind = (int)utf8_cols(note, strlen(note));
+    int tail = (int)utf8_cols(right, strlen(right)), cols = (int)utf8_cols(text, strlen(text));
+    if (label + FILTER_LEAST + behind + 1 + tail > r.cols)
+        tail = 0;
+    const int room = r.cols - label - behind - tail - 1;
+    cols = cols < room ? cols : room;
+    surface_text(s, r.row, r.col, r.cols, FILTER_LABEL, SIZE_MAX, style);
+    line_cut_left(s, r.row, r.col + label, cols, text, style, g);
+    if (cols > 0)
+        line_cut(s, r.row, r.col + label + cols, behind, note, style, g);
+    surface_text(s, r.row, r.col + r.cols - tail, tail, right, SIZE_MAX, style);
+}
+
 void bar_draw_rule(struct surface *s, int row, int col, int cols, const char *title,
                    const char *right, const struct glyphs *g)
 {

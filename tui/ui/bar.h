@@ -29,6 +29,11 @@ enum action bar_key_at(const struct surface *s, const struct keymap *km, const e
 void bar_draw_status(struct surface *s, int row, const char *say, enum model_severity severity,
                      const char *status, const struct glyphs *g);
 
+/* The row above a list: " Filter: TEXT" and behind it `note` ("": none), at the right end `right`, all one column
+ * apart at least. A filter that has no room is cut at its left; `right` gives way where nothing of it would be seen. */
+void bar_draw_filter(struct surface *s, struct rect r, const char *filter, const char *note, const char *right,
+                     const struct glyphs *g);
+
 /* A pane's title row: "-- title ----------------- right --" over cols columns. */
 void bar_draw_rule(struct surface *s, int row, int col, int cols, const char *title,
                    const char *right, const struct glyphs *g);

@@ -15,6 +15,27 @@ void line_cut(struct surface *s, int row, int col, int cols, const char *text, s
         surface_put(s, row, col + cols - 1, glyph(g, GLYPH_ELLIPSIS), style);
 }
 
+void line_cut_left(struct surface *s, int row, int col, int cols, const char *text, struct style style,
+                   const struct glyphs *g)
+{
+    size_t width = utf8_cols(text, strlen(text)), gone = 0;
+    if (cols <= 0)
+        return;
+    if (width <= (size_t)cols) {
+        surface_text(s, row, col, cols, text, SIZE_MAX, style);
+        return;
+    }
+    const size_t over = width - (size_t)cols + 1;
+    for (uint32_t cp; *text; gone += (size_t)utf8_cp_cols(cp)) {
+        size_t n = utf8_decode(text, strlen(text), &cp);
+        if (gone >= over && utf8_cp_cols(cp) > 0)
+            break;
+        text += n;
+    }
+    surface_put(s, row, col, glyph(g, GLYPH_ELLIPSIS), style);
+    surface_text(s, row, col + 1, cols - 1, text, SIZE_MAX, style);
+}
+
 /* Bytes of the facts that fit whole, without the blanks behind them; 0: not even the first. */
 static size_t whole_facts(const char *text, int cols)
 {

@@ -28,6 +28,10 @@ bool line_join(char *out, size_t size, int cols, const char *between, const stru
 void line_cut(struct surface *s, int row, int col, int cols, const char *text, struct style style,
               const struct glyphs *g);
 
+/* The same for what is typed or grows at its end: the ellipsis stands at its left, the end is seen. */
+void line_cut_left(struct surface *s, int row, int col, int cols, const char *text, struct style style,
+                   const struct glyphs *g);
+
 /* Draws a sentence over the rows of r, broken at blanks; what is left on the last row as line_cut does. */
 void line_wrap(struct surface *s, struct rect r, const char *text, struct style style, const struct glyphs *g);
 /* The rows, of cols columns each, that line_wrap needs for all of the text: 0 for none, at least one. */

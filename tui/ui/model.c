@@ -280,7 +280,7 @@ __attribute__((format(printf, 3, 0))) static void say(struct model *m, enum mode
     char raw[sizeof m->say];
     m = outermost(m);
     vsnprintf(raw, sizeof raw, fmt, ap);
-    utf8_escape(m->say, sizeof m->say, raw, strlen(raw));
+    utf8_readable(m->say, sizeof m->say, raw, strlen(raw));
     m->say_severity = severity;
     m->dirty = true;
 }
@@ -316,7 +316,7 @@ void model_error_first(struct model *m, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(raw, sizeof raw, fmt, ap);
     va_end(ap);
-    utf8_escape(clean, sizeof clean, raw, strlen(raw));
+    utf8_readable(clean, sizeof clean, raw, strlen(raw));
     m = outermost(m);
     set_string(&m->say_first, clean);
     m->dirty = true;

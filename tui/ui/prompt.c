@@ -263,18 +263,22 @@ void prompt_complete(struct prompt *p, const char *candidate)
 }
 
 void prompt_draw(struct prompt *p, struct surface *s, int row, int col, int cols, const char *label,
-                 struct style style)
+                 struct style style, const struct glyphs *g)
 {
     surface_fill(s, (struct rect){row, col, 1, cols}, ' ', style);
     int used = surface_text(s, row, col, cols, label, SIZE_MAX, style);
     int room = cols - used;
     if (room < 2)
         return;
-    /* Scroll so that the cursor has a cell inside the field. */
+    /* Scroll so that the cursor has a cell inside the field, behind the ellipsis. */
     if (p->scroll > p->cursor)
         p->scroll = p->cursor;
-    while (utf8_cols(p->text + p->scroll, p->cursor - p->scroll) > (size_t)room - 1)
+    while (utf8_cols(p->text + p->scroll, p->cursor - p->scroll) + (p->scroll > 0) > (size_t)room - 1)
         p->scroll = step_right(p, p->scroll);
+    if (p->scroll > 0) {
+        surface_put(s, row, col + used++, glyph(g, GLYPH_ELLIPSIS), style);
+        room--;
+    }
     surface_text(s, row, col + used, room, p->text + p->scroll, p->len - p->scroll, style);
     surface_set_cursor(s, row,
                        col + used + (int)utf8_cols(p->text + p->scroll, p->cursor - p->scroll));

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "tui/term/glyph.h"
 #include "tui/term/keys.h"
 #include "tui/term/surface.h"
 
@@ -40,9 +41,10 @@ bool prompt_key_moves_by_word(struct key k);
 /* Remembers a line for Up (the last 100; a repeated one moves to the end). Empty ones are ignored. */
 void prompt_remember(struct prompt *p, const char *line);
 
-/* Draws label and text into one row of cols columns and puts the surface's cursor there. */
+/* Draws label and text into one row of cols columns and puts the surface's cursor there. An ellipsis stands for
+ * what is scrolled out at the left. */
 void prompt_draw(struct prompt *p, struct surface *s, int row, int col, int cols, const char *label,
-                 struct style style);
+                 struct style style, const struct glyphs *g);
 
 /* Replaces the word that ends at the cursor by candidate (completion). The word starts behind the last
  * blank. */

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "core/base/fmt.h"
-#include "core/base/utf8.h"
 #include "decode/export/export.h"
-#include "tui/ui/line.h"
+#include "tui/ui/bar.h"
 #include "tui/ui/list_export.h"
 
 #define FORMAT "tsv"
@@ -140,18 +139,12 @@ enum list_hit table_mouse(struct table *t, const struct mouse *m)
 void table_draw_scope(const struct table *t, struct surface *s, struct rect r, const char *note,
                       const char *right)
 {
-    char left[300];
-    const char *filter = t->ops->filter_text(t->screen);
-    int len = (int)utf8_cols(right, strlen(right));
+    char behind[160];
     const size_t marks = list_marked_rows(t->list);
-    char marked[40] = "";
+    int n = snprintf(behind, sizeof behind, "%.100s", note);
     if (marks)
-        snprintf(marked, sizeof marked, "   %zu marked", marks);
-    snprintf(left, sizeof left, " Filter: %.200s%s%s", *filter ? filter : "none", note, marked);
-    if (len + 16 > r.cols)
-        len = 0;
-    line_cut(s, r.row, r.col, r.cols - len, left, (struct style){0}, t->m->glyphs);
-    surface_text(s, r.row, r.col + r.cols - len, len, right, SIZE_MAX, (struct style){0});
+        snprintf(behind + n, sizeof behind - (size_t)n, "   %zu marked", marks);
+    bar_draw_filter(s, r, t->ops->filter_text(t->screen), behind, right, t->m->glyphs);
 }
 
 void table_scope_text(const struct table *t, char *out, size_t size, size_t total)

@@ -211,6 +211,6 @@ void ui_draw_prompt(struct ui *ui, struct surface *s, int row)
             surface_fill(s, (struct rect){row - 1, 0, 1, cols}, ' ', style);
             line_cut(s, row - 1, 1, cols - 1, above, style, ui->m->glyphs);
         }
-        prompt_draw(ui->prompts[ui->mode], s, row, 0, cols, ui->label, style);
+        prompt_draw(ui->prompts[ui->mode], s, row, 0, cols, ui->label, style, ui->m->glyphs);
     }
 }
