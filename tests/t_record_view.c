@@ -514,6 +514,46 @@ static void test_durations(void **state)
     tear_down(&b);
 }
 
+/* The functions of a set, the busiest first; with real probes. Each of target_busy calls the next one once, so all
+ * have the same number of hits, and keep their order. */
+static void test_counts(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct err err;
+    if (uprobe_self_test(&err) < 0)
+        skip();
+    set_up(&b, "", 24, 80);
+    choose_target(&b);
+    model_add_trigger(b.m, "/^(work|outer|main)$/"); /* main is not called again */
+    act(&b, ACT_OPTIONS);
+    b.m->want.line(b.m->want.line_arg, "--force");
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "ENABLED");
+    act(&b, ACT_PANE_NEXT);
+    act(&b, ACT_PANE_NEXT);
+    wait_text(&b, "2 of 3 hit");
+    int row[3] = {-1, -1, -1};
+    static const char *const names[] = {"work", "outer", "main"};
+    for (int i = 0; i < surface_rows(b.s); i++) {
+        char *text = golden_row(b.s, i);
+        for (size_t k = 0; k < 3; k++) {
+            char name[16];
+            snprintf(name, sizeof name, " %s ", names[k]);
+            if (strstr(text, name) && strstr(text, "/^("))
+                row[k] = i;
+        }
+        free(text);
+    }
+    assert_true(row[0] > 0 && row[1] > 0);
+    assert_true(row[2] > row[0] && row[2] > row[1]);
+    act(&b, ACT_START_STOP);
+    wait_text(&b, "ended");
+    draw(&b);
+    assert_true(golden_find(b.s, "2 of 3 hit")); /* also after the end */
+    tear_down(&b);
+}
+
 /* Triggers that cost too much, with real probes: while the question stands nothing has failed, the screen says
  * what it waits for; yes arms, no leaves it at that. */
 static void test_too_hot_is_a_question(void **state)
@@ -686,6 +726,7 @@ int main(void)
         cmocka_unit_test(test_next_directory),
         cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

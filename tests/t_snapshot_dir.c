@@ -287,7 +287,7 @@ static void test_hits(void **state)
     struct snapshot_dir *d;
     struct snapshot_hit *hits;
     size_t n, bad;
-    char name[] = "ns::f(int)\t\n\x1b\\x", key[] = "key";
+    char name[] = "ns::f(int)\t\n\x1b\\x", key[] = "key", function[] = "g<\t>";
     assert_int_equal(snapshot_dir_create_at(&d, tmp, &err), 0);
     assert_int_equal(snapshot_dir_read_hits(d, &hits, &n, &bad, &err), 0);
     assert_int_equal(n, 0);
@@ -299,7 +299,8 @@ static void test_hits(void **state)
                                 .arg2 = 1,
                                 .duration_ns = 77,
                                 .snapshot = 3,
-                                .still_running = true};
+                                .still_running = true,
+                                .function = function};
     struct snapshot_hit early = {.time_ns = 1000, .trigger = key};
     assert_int_equal(snapshot_dir_add_hit(d, &late, &err), 0);
     assert_int_equal(snapshot_dir_add_hit(d, &early, &err), 0);
@@ -308,7 +309,7 @@ static void test_hits(void **state)
     char *text = run_read_file(path, NULL);
     assert_string_equal(
         text, "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n"
-              "2000\t12\tns::f(int)\\t\\n\\x1b\\\\x\tffffffffff60\tffffffffffffffff\t1\t77\t3\trunning\n"
+              "2000\t12\tns::f(int)\\t\\n\\x1b\\\\x\tffffffffff60\tffffffffffffffff\t1\t77\t3\trunning\tfunction=g<\\t>\n"
               "1000\t0\tkey\t0\t0\t0\t0\t0\n");
     free(text);
 
@@ -319,7 +320,7 @@ static void test_hits(void **state)
         assert_string_equal(
             text, "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n"
                   "1000\t0\tkey\t0\t0\t0\t0\t0\n"
-                  "2000\t12\tns::f(int)\\t\\n\\x1b\\\\x\tffffffffff60\tffffffffffffffff\t1\t77\t3\trunning\n");
+                  "2000\t12\tns::f(int)\\t\\n\\x1b\\\\x\tffffffffff60\tffffffffffffffff\t1\t77\t3\trunning\tfunction=g<\\t>\n");
         free(text);
     }
     struct snapshot_hit between = {.time_ns = 1500, .tid = 7, .trigger = key};
@@ -330,11 +331,11 @@ static void test_hits(void **state)
     snapshot_dir_free_hits(hits, n);
 
     FILE *f = fopen(path, "a"); /* damage: a short line, a bad number, a line that was cut */
-    fputs("5\t6\n-1\t0\tx\t0\t0\t0\t0\t0\n1\t0\tx\t0\t0\t0\t0\t0", f);
+    fputs("5\t6\n1\t0\tx\t0\t0\t0\t0\t0\tsomething=else\n-1\t0\tx\t0\t0\t0\t0\t0\n1\t0\tx\t0\t0\t0\t0\t0", f);
     fclose(f);
     assert_int_equal(snapshot_dir_read_hits(d, &hits, &n, &bad, &err), 0);
     assert_int_equal(n, 3);
-    assert_int_equal(bad, 3);
+    assert_int_equal(bad, 4);
     assert_int_equal(hits[0].time_ns, 1000);
     assert_string_equal(hits[0].trigger, "key");
     assert_string_equal(hits[2].trigger, name);
@@ -343,6 +344,8 @@ static void test_hits(void **state)
     assert_int_equal(hits[2].duration_ns, 77);
     assert_int_equal(hits[2].snapshot, 3);
     assert_true(hits[2].still_running && !hits[0].still_running);
+    assert_string_equal(hits[2].function, "g<\t>");
+    assert_null(hits[0].function);
     snapshot_dir_free_hits(hits, n);
 
     /* What cannot be read is not thrown away, nor a file that cannot be replaced. */

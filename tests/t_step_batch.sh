@@ -126,6 +126,11 @@ exec 6<>"$tmp/hold"
 "$mtui" run -r step -t work --batch -o "$tmp/run2" -- "$tool" plain >"$tmp/out" 2>"$tmp/err" <&6 || bad "run -t: exit $?"
 check 'its very first' grep -qP '\twork\t[0-9a-f]+\t1\t' "$tmp/run2/hits.tsv"
 kill "$(sed -n 's/^pid = //p' "$tmp/run2/session.ini")" # it is left running, as batch does
+"$mtui" run -r step -t '/^(leaf|work)$/' --batch --json -o "$tmp/set" -- "$tool" plain >"$tmp/out" 2>"$tmp/err" <&6 || bad "a set: exit $?"
+kill "$(sed -n 's/^pid = //p' "$tmp/set/session.ini")"
+check 'a set: the snapshot names the function' grep -qF '"trigger":"/^(leaf|work)$/","function":"work"' "$tmp/out"
+check 'a set: the hit, too' grep -qP '\t1\tfunction=work$' "$tmp/set/hits.tsv"
+check 'a set: the mark, too' sh -c "'$mtui' export -f marks '$tmp/set' 2>/dev/null | grep -qF '	trigger	work (/^(leaf|work)\$/)'"
 check 'a call of it' sh -c "'$mtui' export -f spans '$tmp/run2' 2>/dev/null | grep -q plain"
 # The program's end, right behind its only call, comes before the snapshot is asked for, or after, or between.
 brief_runs=0

@@ -30,6 +30,7 @@ static void lines_come_back(void **state)
     char text[STEP_MESSAGE_MAX];
     struct step_message out, hit = {.kind = STEP_MESSAGE_HIT,
                                     .trigger = 3,
+                                    .member = 14,
                                     .verdict = TRIGGER_BUSY,
                                     .tid = 1234,
                                     .address = 0x55c029eaf1a3,
@@ -38,7 +39,7 @@ static void lines_come_back(void **state)
                                     .clock = 1000000246,
                                     .perf_ns = 6213599760268};
     step_message_format(&hit, text);
-    assert_string_equal(text, "[ mtui step: hit 3 6 1234 55c029eaf1a3 1000000246 6213599760268 "
+    assert_string_equal(text, "[ mtui step: hit 3 14 6 1234 55c029eaf1a3 1000000246 6213599760268 "
                               "ffffffffffffffff 7 ]");
     assert_true(step_message_parse(text, strlen(text), &out));
     assert_memory_equal(&out, &hit, sizeof out);
@@ -69,11 +70,11 @@ static void other_lines_are_no_message(void **state)
     static const char *const lines[] = {
         "",
         "[ mtui step: ",
-        "[ mtui step: hit 1 2 3",
+        "[ mtui step: hit 1 2 3 4",
         "[ mtui step: at 1 2 ] more",
         "[ mtui step: at 1 ]",
         "[ mtui step: ended 9 100 4000000 tired 0 ]",
-        "[ mtui step: hit 0 99 1 0 0 0 0 0 ]",
+        "[ mtui step: hit 0 0 99 1 0 0 0 0 0 ]",
         "[ perf record: Dump /x/perf.data.1 ]",
         "stepped thread 5: 3 instructions in 1 us, ended: returned",
     };
@@ -89,7 +90,7 @@ static void sites_come_back(void **state)
     char *dir = run_temp_dir(), path[300];
     snprintf(path, sizeof path, "%s/sites", dir);
     struct step_site in[] = {
-        {.path = (char[]){"/lib/a b\tc.so"}, .offset = 0x1234, .trigger = 0, .is_entry = true, .no_uprobe = true},
+        {.path = (char[]){"/lib/a b\tc.so"}, .offset = 0x1234, .trigger = 0, .member = 3, .is_entry = true, .no_uprobe = true},
         {.path = (char[]){"/proc/1/map_files/1-2"}, .offset = 1, .trigger = 7}};
     struct step_site *out = NULL;
     size_t n = 9;
@@ -104,11 +105,12 @@ static void sites_come_back(void **state)
         assert_string_equal(out[i].path, in[i].path);
         assert_int_equal(out[i].offset, in[i].offset);
         assert_int_equal(out[i].trigger, in[i].trigger);
+        assert_int_equal(out[i].member, in[i].member);
         assert_int_equal(out[i].is_entry, in[i].is_entry);
         assert_int_equal(out[i].no_uprobe, in[i].no_uprobe);
     }
     step_sites_free(out, n);
-    run_write_file(path, "0\tentry\tuprobe\t10\t/x\n0\tentry\tsomehow\t10\t/x\n");
+    run_write_file(path, "0\t0\tentry\tuprobe\t10\t/x\n0\t0\tentry\tsomehow\t10\t/x\n");
     assert_int_equal(step_sites_read(path, &out, &n, &err), MTUI_E_FORMAT);
     assert_non_null(strstr(err.text, "sites:2"));
     run_remove_tree(dir);
@@ -192,7 +194,8 @@ static void an_orphans_hit_is_kept(void **state)
         struct snapshot_hit *hits = NULL;
         struct snapshot_hit busy = {.time_ns = 1500, .tid = 78, .trigger = (char[]){"other"}};
         struct snapshot_hit hit = {.time_ns = 1234, .tid = 77, .trigger = (char[]){"a b\tc"}, .address = 0x401000,
-                                   .arg1 = 7, .arg2 = 8, .duration_ns = 9};
+                                   .arg1 = 7, .arg2 = 8, .duration_ns = 9,
+                                   .function = (char[]){"f(a\tb)"}};
         size_t n = 0, bad = 1;
         assert_int_equal(snapshot_dir_create_at(&d, dir, NULL), 0);
         assert_int_equal(snapshot_dir_open_hit(d, &hit, NULL), 0);
@@ -205,7 +208,7 @@ static void an_orphans_hit_is_kept(void **state)
         char want[300];
         snprintf(want, sizeof want, "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n"
                  "1500\t78\tother\t0\t0\t0\t0\t0\n"
-                 "1234\t77\ta b\\tc\t401000\t7\t8\t9\t%d\n", with_data);
+                 "1234\t77\ta b\\tc\t401000\t7\t8\t9\t%d\tfunction=f(a\\tb)\n", with_data);
         assert_string_equal(text, want);
         assert_int_equal(snapshot_dir_read_hits(d, &hits, &n, &bad, NULL), 0);
         assert_int_equal(n, 2);

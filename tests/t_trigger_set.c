@@ -47,6 +47,40 @@ static void entry_by_name(void **state)
     victim_kill(&v);
 }
 
+static const struct trigger_member *hit_member(const struct seen *s)
+{
+    assert_in_range(s->last.probe.member, 0, trigger_set_members(s->set) - 1);
+    return trigger_set_member(s->set, s->last.probe.member);
+}
+
+/* Which function of a set it was, also of returns and of a call that has not returned. */
+static void a_hit_names_its_function(void **state)
+{
+    (void)state;
+    struct victim v = victim_start("victim");
+    const struct trigger_conditions slow = {.slower_than_ns = 1};
+    struct seen s;
+    for (int returns = 0; returns < 2; returns++) {
+        seen_arm(&s, &v, "/^(traced|recursive|jumper)$/", returns ? &slow : NULL);
+        victim_do(&v, s.loop, "recurse 4");
+        seen_settle(&s);
+        assert_int_equal(s.hits, 4);
+        assert_string_equal(hit_member(&s)->function, "recursive");
+        victim_do(&v, s.loop, "call 3");
+        seen_settle(&s);
+        assert_int_equal(s.hits, 7);
+        assert_string_equal(hit_member(&s)->function, "traced");
+        assert_int_equal(trigger_set_members(s.set), 3);
+        seen_close(&s);
+    }
+    seen_arm(&s, &v, "traced", NULL); /* needs no other name */
+    victim_do(&v, s.loop, "call 1");
+    seen_settle(&s);
+    assert_null(hit_member(&s)->function);
+    seen_close(&s);
+    victim_kill(&v);
+}
+
 static void arm_and_call(struct seen *s, struct victim *v, const char *spec, const char *command,
                          uint64_t hits)
 {
@@ -390,6 +424,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entry_by_name),
+        cmocka_unit_test(a_hit_names_its_function),
         cmocka_unit_test(field_B5_line_of_source),
         cmocka_unit_test(field_B4_conditions_on_hits),
         cmocka_unit_test(returns_with_durations),

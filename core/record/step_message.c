@@ -49,9 +49,9 @@ void step_message_format(const struct step_message *m, char *out)
     switch (m->kind) {
     case STEP_MESSAGE_HIT:
         snprintf(out, STEP_MESSAGE_MAX,
-                 START "hit %" PRIu32 " %d %d %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIx64
+                 START "hit %" PRIu32 " %" PRIu32 " %d %d %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIx64
                        " %" PRIx64 " ]",
-                 m->trigger, (int)m->verdict, (int)m->tid, m->address, m->clock, m->perf_ns,
+                 m->trigger, m->member, (int)m->verdict, (int)m->tid, m->address, m->clock, m->perf_ns,
                  m->arg1, m->arg2);
         break;
     case STEP_MESSAGE_AT:
@@ -80,10 +80,10 @@ bool step_message_parse(const char *line, size_t len, struct step_message *out)
     text[len] = '\0';
     const char *s = text + strlen(START);
     if (sscanf(s,
-               "hit %" SCNu32 " %d %d %" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNx64 " %" SCNx64
+               "hit %" SCNu32 " %" SCNu32 " %d %d %" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNx64 " %" SCNx64
                " ]%n",
-               &m.trigger, &verdict, &tid, &m.address, &m.clock, &m.perf_ns, &m.arg1, &m.arg2,
-               &end) == 8)
+               &m.trigger, &m.member, &verdict, &tid, &m.address, &m.clock, &m.perf_ns, &m.arg1, &m.arg2,
+               &end) == 9)
         m.kind = STEP_MESSAGE_HIT;
     else if (sscanf(s, "at %" SCNu64 " %" SCNu64 " ]%n", &m.clock, &m.perf_ns, &end) == 2)
         m.kind = STEP_MESSAGE_AT;

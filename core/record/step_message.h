@@ -1,6 +1,6 @@
 /* What the step recorder says of itself, one line each, among the lines it shares with perf:
  *
- *   [ mtui step: hit TRIGGER VERDICT TID ADDRESS CLOCK PERF_NS ARG1 ARG2 ]
+ *   [ mtui step: hit TRIGGER MEMBER VERDICT TID ADDRESS CLOCK PERF_NS ARG1 ARG2 ]
  *   [ mtui step: at CLOCK PERF_NS ]
  *   [ mtui step: window TID INSTRUCTIONS WALL_NS ]
  *   [ mtui step: ended TID INSTRUCTIONS WALL_NS END CUT ]
@@ -53,7 +53,7 @@ enum step_message_kind {
 struct step_message {
     enum step_message_kind kind;
     pid_t tid;
-    uint32_t trigger;
+    uint32_t trigger, member; /* as in the site */
     enum trigger_verdict verdict;
     uint64_t address, arg1, arg2;
     uint64_t clock;   /* instructions, as in the file */

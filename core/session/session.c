@@ -511,6 +511,7 @@ void session_free(struct session *s, enum target_leave leave)
 
 void session_get_status(struct session *s, struct session_status *out)
 {
+    (void)session_member_of(s, 0); /* all that were found so far, hit or not */
     *out = (struct session_status){
         .state = s->state,
         .sentence = s->state >= SESSION_ENDED ? s->sentence : NULL,

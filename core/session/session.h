@@ -39,6 +39,7 @@ struct session_snapshot {
     unsigned number;      /* 0: the end file */
     char *data;           /* path of its perf.data; NULL when it was deleted */
     char *trigger;        /* what caused it: a SPEC, "key", "end" */
+    const char *function; /* the one of the trigger's functions that it was (snapshot_hit); or NULL */
     pid_t tid;            /* of the hit, else 0 */
     uint64_t time_ns;     /* of the hit or key, recording's clock; 0 unknown */
     int64_t unix_ns;      /* the same on the wall clock */
@@ -65,13 +66,20 @@ struct session_line {
 
 /* A hit, as shown. */
 struct session_hit {
-    struct snapshot_hit hit; /* hit.trigger belongs to the session */
+    struct snapshot_hit hit; /* its strings belong to the session */
     int64_t unix_ns;
     enum trigger_verdict verdict;
     bool has_duration;
     bool still_running; /* see trigger_set.h */
 };
 #define SESSION_HITS 256 /* older ones are only in hits.tsv */
+
+/* What can be hit: a trigger, or each function of one that stands for several. */
+struct session_member {
+    const char *trigger; /* as given */
+    char *function;      /* or NULL */
+    uint64_t hits;       /* all that count */
+};
 
 struct session_callbacks {
     void (*changed)(void *arg); /* something that the screen shows; at most once a round of the loop */
@@ -160,6 +168,9 @@ void session_note_span(struct session *s, unsigned number, uint64_t span_ns);
 uint64_t session_log_total(const struct session *s);
 size_t session_log_count(const struct session *s);
 struct session_line session_log_at(const struct session *s, size_t i);
+/* Those of all triggers that were found so far, in no order. */
+size_t session_member_count(const struct session *s);
+const struct session_member *session_member_at(const struct session *s, size_t i);
 size_t session_hit_count(const struct session *s);
 const struct session_hit *session_hit_at(const struct session *s, size_t i);
 /* Adds a line of the program's own to the log. */

@@ -175,10 +175,12 @@ static void on_hit(void *arg, const struct trigger_hit *t)
             trigger_set_snapshot_done(s->triggers);
         return;
     }
+    struct session_member *member = session_member_of(s, t->probe.member);
     struct session_hit hit = {
         .hit = {.time_ns = t->probe.time_ns,
                 .tid = t->probe.tid,
                 .trigger = s->setup.triggers[t->trigger],
+                .function = member ? member->function : NULL,
                 .address = t->probe.ip,
                 .arg1 = t->probe.arg[0],
                 .arg2 = t->probe.arg[1],
@@ -189,14 +191,17 @@ static void on_hit(void *arg, const struct trigger_hit *t)
         .has_duration = t->has_duration,
         .still_running = t->still_running,
     };
-    s->hits += t->verdict != TRIGGER_KNOWN; /* it was counted while it was running */
+    bool counts = t->verdict != TRIGGER_KNOWN; /* else it was counted while it was running */
+    s->hits += counts;
+    if (member)
+        member->hits += counts;
     if (t->verdict != TRIGGER_FAST)
         session_note_hit(s, &hit);
     if (t->verdict == TRIGGER_FIRE) {
         say_begun_before(s, &hit);
         session_fire(s, &hit, t->probe.time_ns);
     } else {
-        s->counted += t->verdict != TRIGGER_KNOWN;
+        s->counted += counts;
         session_write_hit(s, &hit);
     }
 }

@@ -70,6 +70,26 @@ struct session_line session_log_at(const struct session *s, size_t i)
 
 /* ---- Hits ---- */
 
+struct session_member *session_member_of(struct session *s, uint32_t member)
+{
+    while (s->triggers && s->members.len < trigger_set_members(s->triggers)) {
+        const struct trigger_member *m = trigger_set_member(s->triggers, s->members.len);
+        vec_push(&s->members, ((struct session_member){.trigger = s->setup.triggers[m->trigger],
+                                                       .function = m->function ? xstrdup(m->function) : NULL}));
+    }
+    return member < s->members.len ? &s->members.data[member] : NULL;
+}
+
+size_t session_member_count(const struct session *s)
+{
+    return s->members.len;
+}
+
+const struct session_member *session_member_at(const struct session *s, size_t i)
+{
+    return &s->members.data[i];
+}
+
 void session_note_hit(struct session *s, const struct session_hit *hit)
 {
     if (s->hit_ring.len < SESSION_HITS) {
@@ -136,6 +156,7 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
     if (s->firing && !r->is_end) {
         s->pending.hit.snapshot = r->number;
         snap.trigger = xstrdup(s->pending.hit.trigger);
+        snap.function = s->pending.hit.function;
         snap.tid = s->pending.hit.tid;
         snap.time_ns = s->pending.hit.time_ns;
         snap.unix_ns = s->pending.unix_ns;
@@ -306,6 +327,9 @@ void session_free_notes(struct session *s)
         free(s->snapshots.data[i].trigger);
         free(s->snapshots.data[i].remark);
     }
+    for (size_t i = 0; i < s->members.len; i++)
+        free(s->members.data[i].function);
+    vec_free(&s->members);
     vec_free(&s->log);
     vec_free(&s->snapshots);
     vec_free(&s->hit_ring);

@@ -71,6 +71,7 @@ struct session {
     VEC(struct session_snapshot) snapshots;
     VEC(struct session_hit) hit_ring; /* at most SESSION_HITS, then hit_first moves */
     size_t hit_first;
+    VEC(struct session_member) members; /* by their number in triggers, which they outlive */
     VEC(struct log_line) log;         /* at most SESSION_LOG_LINES, then log_first moves */
     size_t log_first;
     uint64_t log_total;
@@ -117,6 +118,10 @@ void session_watch_armed(struct session *s);
 void session_note_fill(struct session *s);
 /* CPU time of all targets so far. */
 uint64_t session_cpu_time_ns(const struct session *s);
+
+/* session_notes.c */
+/* What a hit was of; NULL: no such member. Its strings stay. */
+struct session_member *session_member_of(struct session *s, uint32_t member);
 
 /* session_step.c */
 /* Starts the recorder that steps. */

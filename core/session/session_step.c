@@ -63,6 +63,7 @@ static void add_site(void *arg, const struct probe_site *p)
     struct step_site site = {.path = (char *)(uintptr_t)p->path,
                              .offset = p->offset,
                              .trigger = p->trigger,
+                             .member = p->member,
                              .is_entry = p->role != PROBE_POINT,
                              .no_uprobe = p->refused != NULL};
     vec_push(&list->sites, site);
@@ -91,15 +92,19 @@ static void on_hit(struct session *s, const struct step_message *m)
     struct err err;
     if (m->trigger >= s->setup.n_triggers)
         return;
+    struct session_member *member = session_member_of(s, m->member);
     struct session_hit hit = {.hit = {.time_ns = m->clock,
                                       .tid = m->tid,
                                       .trigger = s->setup.triggers[m->trigger],
+                                      .function = member ? member->function : NULL,
                                       .address = m->address,
                                       .arg1 = m->arg1,
                                       .arg2 = m->arg2},
                               .unix_ns = session_unix_of(s, m->perf_ns),
                               .verdict = m->verdict};
     s->hits++;
+    if (member)
+        member->hits++;
     trigger_set_count_hit(s->triggers, m->trigger, m->verdict, m->perf_ns);
     session_note_hit(s, &hit);
     if (m->verdict == TRIGGER_FIRE && s->state == SESSION_ARMED) {

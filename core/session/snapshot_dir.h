@@ -2,7 +2,8 @@
  *
  *   <comm>-<pid>-<YYYYmmdd-HHMMSS>[-2…]/   below ${XDG_STATE_HOME:-~/.local/state}/mtui, or a name given
  *     session.ini     what was recorded, how, by which versions (grammar: core/base/conf.h)
- *     hits.tsv        a line for each hit of a trigger and each snapshot asked for by hand
+ *     hits.tsv        a line for each hit of a trigger and each snapshot asked for by hand; fields behind those of
+ *                     the header: "running" (still_running), "function=NAME"
  *     output          what a program that mtui started has printed
  *     maps/           mappings, build-ids, names, code without a file (core/session/maps_log.h)
  *     snap-1/ …       one snapshot each: perf.data, a file or a directory
@@ -57,6 +58,7 @@ struct snapshot_hit {
     uint64_t duration_ns; /* of the call, where it was measured (--slower-than, @return); else 0 */
     unsigned snapshot;    /* the snapshot that it caused; 0: counted only */
     bool still_running;   /* the call had not returned yet: duration_ns is so far */
+    char *function;       /* of a trigger that stands for several functions, the one that was hit; or NULL */
 };
 
 /* One snap-N, or snap-end. */
@@ -143,6 +145,8 @@ void session_info_free(struct session_info *info); /* what it owns, then zeroes 
 /* Sorted by time. A missing hits.tsv is no hits; lines that do not parse are counted in *bad_lines (NULL allowed). */
 int snapshot_dir_read_hits(const struct snapshot_dir *d, struct snapshot_hit **out, size_t *n,
                            size_t *bad_lines, struct err *err);
+/* For people, cut to size: "serve_user (/^serve_/)", or the trigger alone. Raw bytes. */
+char *snapshot_hit_text(char *out, size_t size, const char *trigger, const char *function);
 void snapshot_dir_free_hits(struct snapshot_hit *hits, size_t n);
 
 #endif

@@ -18,7 +18,21 @@
 
 static const char header[] = "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n";
 #define COLUMNS 8
-#define RUNNING "running" /* a ninth field, of a call that had not returned */
+/* Fields behind those. */
+#define RUNNING  "running" /* the call had not returned */
+#define FUNCTION "function="
+
+/* What stands behind the number of the snapshot; from malloc. */
+static char *more_of(const struct snapshot_hit *hit)
+{
+    const char *function = hit->function ? hit->function : "";
+    size_t room = strlen(function) * 4 + 1;
+    char *name = xmalloc(room);
+    utf8_escape(name, room, function, strlen(function));
+    char *more = xasprintf("%s%s%s", hit->still_running ? "\t" RUNNING : "", *name ? "\t" FUNCTION : "", name);
+    free(name);
+    return more;
+}
 
 /* Up to the number of the snapshot; from malloc. */
 static char *row_of(const struct snapshot_hit *hit)
@@ -34,8 +48,9 @@ static char *row_of(const struct snapshot_hit *hit)
 
 static char *hit_line(const struct snapshot_hit *hit)
 {
-    char *row = row_of(hit);
-    char *line = xasprintf("%s%u%s\n", row, hit->snapshot, hit->still_running ? "\t" RUNNING : "");
+    char *row = row_of(hit), *more = more_of(hit);
+    char *line = xasprintf("%s%u%s\n", row, hit->snapshot, more);
+    free(more);
     free(row);
     return line;
 }
@@ -62,11 +77,14 @@ static int write_row(const char *path, int flags, const char *head, const char *
 int snapshot_dir_open_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err)
 {
     char *hits = xasprintf("%s/" STEP_ORPHAN_HITS, snapshot_dir_path(d));
-    char *path = xasprintf("%s/" STEP_ORPHAN_HIT, snapshot_dir_path(d)), *row = row_of(hit);
+    char *path = xasprintf("%s/" STEP_ORPHAN_HIT, snapshot_dir_path(d)), *before = row_of(hit), *behind = more_of(hit);
+    char *row = xasprintf("%s\n%s", before, behind);
     int rc = write_row(hits, O_APPEND, header, "", err);
     if (rc == 0)
         rc = write_row(path, O_TRUNC, "", row, err);
     free(row);
+    free(behind);
+    free(before);
     free(path);
     free(hits);
     return rc;
@@ -100,6 +118,20 @@ static bool parse_number(const char *s, int base, uint64_t max, uint64_t *value)
     return true;
 }
 
+/* The function stays in the line. */
+static bool parse_more(char *rest, struct snapshot_hit *hit)
+{
+    for (char *field; (field = strsep(&rest, "\t"));) {
+        if (strcmp(field, RUNNING) == 0)
+            hit->still_running = true;
+        else if (strncmp(field, FUNCTION, strlen(FUNCTION)) == 0)
+            utf8_unescape(hit->function = field + strlen(FUNCTION));
+        else
+            return false;
+    }
+    return true;
+}
+
 static bool parse_line(char *line, struct snapshot_hit *hit)
 {
     char *col[COLUMNS];
@@ -111,8 +143,7 @@ static bool parse_line(char *line, struct snapshot_hit *hit)
     }
     uint64_t tid, snapshot;
     struct snapshot_hit h = {0};
-    h.still_running = rest && strcmp(rest, RUNNING) == 0;
-    if ((rest && !h.still_running) || !parse_number(col[0], 10, UINT64_MAX, &h.time_ns) ||
+    if (!parse_more(rest, &h) || !parse_number(col[0], 10, UINT64_MAX, &h.time_ns) ||
         !parse_number(col[1], 10, INT32_MAX, &tid) ||
         !parse_number(col[3], 16, UINT64_MAX, &h.address) ||
         !parse_number(col[4], 16, UINT64_MAX, &h.arg1) ||
@@ -124,6 +155,7 @@ static bool parse_line(char *line, struct snapshot_hit *hit)
     h.snapshot = (unsigned)snapshot;
     utf8_unescape(col[2]);
     h.trigger = xstrdup(col[2]);
+    h.function = h.function ? xstrdup(h.function) : NULL;
     *hit = h;
     return true;
 }
@@ -194,6 +226,7 @@ int snapshot_dir_read_hits(const struct snapshot_dir *d, struct snapshot_hit **o
             bad++;
         } else if (!vec_try_push(&hits, hit)) {
             free(hit.trigger);
+            free(hit.function);
             no_memory = true;
         }
     }
@@ -232,9 +265,20 @@ int snapshot_dir_sort_hits(struct snapshot_dir *d, struct err *err)
     return rc;
 }
 
+char *snapshot_hit_text(char *out, size_t size, const char *trigger, const char *function)
+{
+    if (function)
+        (void)snprintf(out, size, "%.300s (%.200s)", function, trigger);
+    else
+        (void)snprintf(out, size, "%s", trigger);
+    return out;
+}
+
 void snapshot_dir_free_hits(struct snapshot_hit *hits, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         free(hits[i].trigger);
+        free(hits[i].function);
+    }
     free(hits);
 }

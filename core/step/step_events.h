@@ -22,7 +22,7 @@ struct step_site {
     char *path;       /* the mapped file, as this process can open it */
     uint64_t offset;
     uint64_t address; /* in the target, for breakpoints; 0: not mapped at present */
-    uint32_t trigger; /* the caller's number */
+    uint32_t trigger, member; /* the caller's numbers */
     bool is_entry;    /* a function begins here: there is a return to wait for */
     bool no_uprobe;   /* only a breakpoint can sit here (core/trigger/uprobe_place.h) */
 };

@@ -69,7 +69,9 @@ static void keep_hit(const char *dir, unsigned snapshot)
     if (in)
         fclose(in);
     if (fd >= 0) {
-        char *line = xasprintf("%.*s%u\n", (int)n, row, snapshot);
+        const char *number = memchr(row, '\n', n);
+        size_t before = number ? (size_t)(number - row) : n, behind = number ? n - before - 1 : 0;
+        char *line = xasprintf("%.*s%u%.*s\n", (int)before, row, snapshot, (int)behind, number ? number + 1 : "");
         if (write(fd, line, strlen(line)) == (ssize_t)strlen(line))
             unlink(from);
         free(line);

@@ -11,8 +11,8 @@
  * its files are open (prctl(2), proc_pid_stat(5)). ctl_fd: the end of the control pipe that we read, or −1. */
 bool step_orphan_are_we(pid_t parent, int ctl_fd);
 
-/* Beside perf.data: the hit whose call is being stepped, a row of hits.tsv but for the number of its snapshot, which
- * is the last column. It is there from the hit to the row's own place in hits.tsv. */
+/* Beside perf.data: the hit whose call is being stepped, a row of hits.tsv but for the number of its snapshot,
+ * in whose place is a line break. It is there from the hit to the row's own place in hits.tsv. */
 #define STEP_ORPHAN_HIT "hit-open"
 #define STEP_ORPHAN_HITS "hits.tsv"
 

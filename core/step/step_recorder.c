@@ -160,6 +160,7 @@ static bool on_hit(void *arg, const struct step_hit *hit)
     struct step_message m = {.kind = STEP_MESSAGE_HIT,
                              .tid = hit->tid,
                              .trigger = hit->trigger,
+                             .member = hit->member,
                              .address = hit->address,
                              .arg1 = hit->arg1,
                              .arg2 = hit->arg2,

@@ -19,7 +19,7 @@ int step_sites_write(const char *path, const struct step_site *sites, size_t n, 
         if (strchr(s->path, '\n'))
             rc = err_set(err, MTUI_E_NOTSUP, "the path of %s holds a newline", s->path);
         else
-            fprintf(f, "%" PRIu32 "\t%s\t%s\t%" PRIx64 "\t%s\n", s->trigger,
+            fprintf(f, "%" PRIu32 "\t%" PRIu32 "\t%s\t%s\t%" PRIx64 "\t%s\n", s->trigger, s->member,
                     s->is_entry ? "entry" : "point", s->no_uprobe ? "break" : "uprobe", s->offset, s->path);
     }
     if (!f || fclose(f) != 0 || (rc == 0 && rename(fresh, path) != 0))
@@ -34,7 +34,8 @@ static bool parse_line(char *line, struct step_site *out)
     char kind[8], means[8];
     int at = -1;
     line[strcspn(line, "\n")] = '\0';
-    if (sscanf(line, "%" SCNu32 "\t%7s\t%7s\t%" SCNx64 "%n", &s.trigger, kind, means, &s.offset, &at) != 4 ||
+    if (sscanf(line, "%" SCNu32 "\t%" SCNu32 "\t%7s\t%7s\t%" SCNx64 "%n", &s.trigger, &s.member, kind, means, &s.offset,
+               &at) != 5 ||
         line[at] != '\t' || !line[at + 1])
         return false;
     s.is_entry = strcmp(kind, "entry") == 0;

@@ -1,7 +1,7 @@
 /* The list of calls that the step recorder is to step, handed over in a file, so that it may be long and
  * may change while the recording runs: a line a site, tab-separated:
  *
- *   TRIGGER  entry|point  uprobe|break  OFFSET (hex)  PATH
+ *   TRIGGER  MEMBER  entry|point  uprobe|break  OFFSET (hex)  PATH
  *
  * "break": only a hardware breakpoint can sit there. The path is the rest of the line; one with a newline in it cannot be written. */
 #ifndef MTUI_CORE_STEP_SITES_H

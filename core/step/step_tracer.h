@@ -55,7 +55,7 @@ struct step_tracer_options {
 /* A thread has come to a site and waits there. */
 struct step_hit {
     pid_t tid;
-    uint32_t trigger; /* of the site */
+    uint32_t trigger, member; /* of the site */
     uint64_t address; /* 0: not known */
     uint64_t clock;   /* instructions */
     uint64_t arg1, arg2;

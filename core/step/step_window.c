@@ -106,6 +106,7 @@ void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site, boo
     uint64_t addr = ahead ? regs->rip : step_tracer_site_address(t, place);
     struct step_hit hit = {.tid = e->tid,
                            .trigger = place->site.trigger,
+                           .member = place->site.member,
                            .address = addr,
                            .clock = t->clock,
                            .arg1 = regs->rdi,

@@ -29,6 +29,7 @@ struct call_open {
     uint64_t return_address; /* 0: not known */
     uint64_t arg[CALL_MATCH_ARGS];
     pid_t pid;
+    uint32_t member; /* the caller's */
     bool told, passed_over; /* call_match_tell, call_match_pass_over */
     bool seen, looked_at;   /* call_match_see; looked_at: since call_match_look_again */
 };

@@ -41,7 +41,7 @@ struct probe_site {
     const char *path; /* the mapped file, as this process can open it */
     uint64_t offset;  /* file offset of the instruction */
     uint64_t addr;    /* address in the target; 0: not mapped yet (uprobes only) */
-    uint32_t trigger; /* the caller's number; comes back in each hit */
+    uint32_t trigger, member; /* the caller's numbers; they come back in each hit */
     enum probe_role role;
     int8_t condition;  /* PROBE_RETURN at a conditional tail jump: its condition code (0–15, as in
                         * the opcodes 0x70–0x7f; a hit counts only when it holds); else -1 */
@@ -63,7 +63,7 @@ struct probe_hit {
     uint64_t arg[PROBE_ARGS]; /* rdi, rsi, rdx, rcx, r8, r9: integer arguments at an entry */
     uint64_t top;             /* the word at sp: the return address at an entry; 0: not known */
     uint64_t result;          /* rax: the value at a return */
-    uint32_t trigger;
+    uint32_t trigger, member;
     enum probe_role role;
 };
 

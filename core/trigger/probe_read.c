@@ -59,6 +59,7 @@ static void queue_hit(struct probe *p, const struct probe_armed *a, const struct
                                   .top = h->top,
                                   .result = h->regs[PERF_HIT_AX],
                                   .trigger = a->site.trigger,
+                                  .member = a->site.member,
                                   .role = a->site.role};
     vec_push(&p->pending, item);
 }

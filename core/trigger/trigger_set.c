@@ -25,6 +25,7 @@ struct trigger_set *trigger_set_new(struct loop *loop, const struct trigger_set_
     if (s->options.executable)
         s->executable = xstrdup(s->options.executable);
     s->calls = call_match_new();
+    s->member_keys = intern_new();
     return s;
 }
 
@@ -48,6 +49,7 @@ void trigger_set_free(struct trigger_set *s)
         free(s->entries.data[i].where);
     }
     vec_free(&s->entries);
+    trigger_set_free_members(s);
     vec_free(&s->cut);
     call_match_free(s->calls);
     free(s->executable);

@@ -21,6 +21,13 @@ struct trigger_prepared;
 
 #define TRIGGER_SET_OPEN_NS 10000000000u
 
+/* What a trigger stands for: one function of a set (a regular expression, a name that several functions have), or
+ * all it is. Hits carry its number (probe.member); numbers are given at arming and stay. */
+struct trigger_member {
+    uint32_t trigger;
+    char *function; /* as named in the program; NULL: the trigger says it all */
+};
+
 /* One hit, as hits.tsv wants it. */
 struct trigger_hit {
     struct probe_hit probe;
@@ -102,6 +109,9 @@ const char *trigger_set_where(const struct trigger_set *s, uint32_t i);
 const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uint32_t i);
 /* Durations seen so far, of a trigger that watches returns (@return, slower-than). */
 const struct call_histogram *trigger_set_durations(const struct trigger_set *s, uint32_t i);
+/* Members of all triggers, by number; owned by the set. */
+size_t trigger_set_members(const struct trigger_set *s);
+const struct trigger_member *trigger_set_member(const struct trigger_set *s, size_t i);
 /* The ring is full now: triggers that wait for that may fire. */
 void trigger_set_ring_full(struct trigger_set *s);
 /* How far back the recording can look, as known now (0: not known): a call slower than asked that has

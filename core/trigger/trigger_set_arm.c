@@ -150,6 +150,7 @@ int trigger_set_check(struct trigger_set *s, struct err *err)
 
 static int arm_process(struct trigger_set *s, struct process *p, struct err *err)
 {
+    trigger_set_number_members(s, p);
     if (s->options.handed_over)
         return trigger_set_tell_sites(s, p, err);
     VEC(struct probe_site) sites = {0};

@@ -65,7 +65,7 @@ static bool match_call(struct trigger_set *s, struct trigger_hit *hit, bool *kno
         if (trigger_needs_return(&e->trigger)) {
             struct call_open call = {
                 .sp = h->sp, .time_ns = h->time_ns, .ip = h->ip, .pid = h->pid,
-                .return_address = h->top};
+                .return_address = h->top, .member = h->member};
             memcpy(call.arg, h->arg, sizeof call.arg);
             call_match_enter(s->calls, h->tid, hit->trigger, &call);
             return false;

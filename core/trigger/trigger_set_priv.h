@@ -1,12 +1,13 @@
 /* Inside of core/trigger/trigger_set: what its files share. trigger_set.c is its life and what it is asked;
  * trigger_set_arm.c resolves and arms, at the beginning and when the program changes; trigger_set_hits.c
- * takes what the probes report; trigger_set_open.c finds calls that do not return, trigger_set_end.c those
+ * takes what the probes report; trigger_set_members.c tells the functions of one trigger apart; trigger_set_open.c finds calls that do not return, trigger_set_end.c those
  * that the end finds open. */
 #ifndef MTUI_CORE_TRIGGER_SET_PRIV_H
 #define MTUI_CORE_TRIGGER_SET_PRIV_H
 
 #include "core/trigger/call_histogram.h"
 #include "core/trigger/call_match.h"
+#include "core/base/intern.h"
 #include "core/symbols/modules.h"
 #include "core/trigger/trigger_look.h"
 #include "core/trigger/trigger_resolve.h"
@@ -69,6 +70,8 @@ struct trigger_set {
     struct probe *probe;
     struct call_match *calls;
     VEC(struct entry) entries;
+    VEC(struct trigger_member) members; /* by number */
+    struct intern *member_keys;         /* trigger and function, in the same order */
     VEC(struct process *) processes;
     VEC(struct trigger_look *) stale; /* looks at programs that are no more */
     int look_timer, grace_timer, startup_timer;
@@ -101,6 +104,12 @@ void trigger_set_tell_late(struct trigger_set *s);
 
 /* What the target does. */
 void trigger_set_on_event(void *arg, const struct probe_event *event);
+
+/* ---- trigger_set_members.c ---- */
+
+/* Gives each place of a process the number of its member. */
+void trigger_set_number_members(struct trigger_set *s, struct process *p);
+void trigger_set_free_members(struct trigger_set *s);
 
 /* ---- trigger_set_hits.c ---- */
 

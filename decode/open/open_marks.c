@@ -35,10 +35,9 @@ static bool by_hand(const struct snapshot_hit *h)
 static void put_mark(struct trace_builder *b, const struct snapshot_hit *h)
 {
     char detail[600], took[FMT_MAX] = "";
-    int n = snprintf(detail, sizeof detail, "%.400s", h->trigger);
-    size_t len = n > 0 ? (size_t)n : 0;
+    size_t len = strlen(snapshot_hit_text(detail, 500, h->trigger, h->function));
     if (h->duration_ns)
-        n = snprintf(detail + len, sizeof detail - len, h->still_running ? ", still running, %s so far" : ", took %s",
+        snprintf(detail + len, sizeof detail - len, h->still_running ? ", still running, %s so far" : ", took %s",
                      fmt_duration(took, h->duration_ns));
     len = strlen(detail);
     if (!by_hand(h) && (h->arg1 || h->arg2))

@@ -59,6 +59,10 @@ static void print_json(struct session *session, const struct session_snapshot *s
     print_json_string(s->data);
     printf(",\"trigger\":");
     print_json_string(s->trigger);
+    if (s->function) {
+        printf(",\"function\":");
+        print_json_string(s->function);
+    }
     printf(",\"tid\":%ld,\"time_ns\":%" PRIu64 ",\"bytes\":%" PRIu64
            ",\"hit_to_command_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64
            ",\"still_running\":%s,\"hit_cost_ns\":%" PRIu64 ",\"hits_per_s\":%.0f",

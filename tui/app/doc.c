@@ -194,6 +194,7 @@ static void man_tail(FILE *out)
           "size.\n"
           ".TP\n.BR trigger ,\\  tid ,\\  time_ns\nWhat made it (a trigger, \\(dqkey\\(dq, \\(dqend\\(dq), and thread "
           "and time of the hit.\n"
+          ".TP\n.B function\nThe one that was hit, of a trigger that stands for several.\n"
           ".TP\n.BR duration_ns ,\\  still_running\nOf the call that was slower than asked for; so far, when it had not "
           "returned. 0: not measured.\n"
           ".TP\n.B est_fill_percent\nHow full the ring was when the trigger fired, an estimate; not there when it is not "

@@ -108,6 +108,8 @@ static void destroy(void *view)
     decode_queue_free(r->decode);
     list_free(r->snapshots);
     list_free(r->hits);
+    list_free(r->counts);
+    vec_free(&r->ranked);
     session_setup_free(&r->setup);
     free(r);
 }
@@ -120,18 +122,20 @@ static void destroy(void *view)
  * but not the one that has the keys. */
 static void share_rows(struct record *r, int rows, int share[RECORD_PANES])
 {
-    bool output = v_record_has_output(r);
+    bool output = v_record_has_output(r), counts = v_record_has_counts(r);
     memset(share, 0, RECORD_PANES * sizeof *share);
     if (r->full_log) {
         share[RECORD_LOG] = rows;
         return;
     }
-    if (r->focus == RECORD_OUTPUT && !output)
+    if ((r->focus == RECORD_OUTPUT && !output) || (r->focus == RECORD_COUNTS && !counts))
         r->focus = RECORD_SNAPSHOTS;
     int log = (rows + 1) / 4;
     share[RECORD_LOG] = rows < 5 ? 0 : rows < LISTS_ROWS ? 2 : log > 3 ? log : 3;
-    enum record_pane third = output && r->focus != RECORD_HITS ? RECORD_OUTPUT : RECORD_HITS;
-    share[third] = rows >= 11 ? (rows + 1) / 4 : 0;
+    enum record_pane third = r->focus == RECORD_COUNTS                ? RECORD_COUNTS
+                             : output && r->focus != RECORD_HITS ? RECORD_OUTPUT
+                                                                 : RECORD_HITS;
+    share[third] = rows < 11 ? 0 : third == r->focus ? (rows - share[RECORD_LOG]) * 5 / 8 : (rows + 1) / 4;
     if (!share[r->focus] && rows >= 3 && r->focus != RECORD_SNAPSHOTS) {
         memset(share, 0, RECORD_PANES * sizeof *share);
         share[r->focus] = rows;
@@ -159,6 +163,8 @@ static void draw(void *view, struct surface *s, struct rect at)
         session_get_status(r->session, &r->status);
     list_refresh(r->snapshots, false);
     list_refresh(r->hits, false);
+    v_record_rank(r);
+    list_refresh(r->counts, false);
     if (!r->full_log) {
         int plan = v_record_plan_rows(r), live = v_record_live_rows(r);
         if (at.rows < plan + live + LISTS_ROWS)
@@ -172,7 +178,7 @@ static void draw(void *view, struct surface *s, struct rect at)
     }
     share_rows(r, at.row + at.rows - next.row, share);
     static void (*const panes[])(struct record *, struct surface *, struct rect) = {
-        v_record_draw_snapshots, v_record_draw_hits, v_record_draw_log, v_record_draw_output};
+        v_record_draw_snapshots, v_record_draw_hits, v_record_draw_counts, v_record_draw_log, v_record_draw_output};
     for (size_t i = 0; i < RECORD_PANES; i++) {
         next.rows = share[i];
         r->pane[i] = next;
@@ -278,7 +284,8 @@ static void delete_snapshot(struct record *r)
 
 static void open_selected(struct record *r)
 {
-    const struct session_snapshot *snap = v_record_selected(r);
+    const struct session_snapshot *snap =
+        r->focus == RECORD_COUNTS ? v_record_counts_snapshot(r) : v_record_selected(r);
     if (r->focus == RECORD_HITS && r->session) {
         size_t row = list_selected(r->hits), n = session_hit_count(r->session);
         unsigned number = row < n ? session_hit_at(r->session, n - 1 - row)->hit.snapshot : 0;
@@ -337,8 +344,10 @@ static void copy_command(struct record *r)
 
 static void move_focus(struct record *r, bool forward)
 {
-    unsigned panes = v_record_has_output(r) ? RECORD_PANES : RECORD_OUTPUT;
-    r->focus = (enum record_pane)((r->focus + (forward ? 1 : panes - 1)) % panes);
+    do
+        r->focus = (enum record_pane)((r->focus + (forward ? 1 : RECORD_PANES - 1)) % RECORD_PANES);
+    while ((r->focus == RECORD_OUTPUT && !v_record_has_output(r)) ||
+           (r->focus == RECORD_COUNTS && !v_record_has_counts(r)));
 }
 
 static bool scroll(struct record *r, enum action act)
@@ -347,6 +356,8 @@ static bool scroll(struct record *r, enum action act)
         return list_action(r->snapshots, act);
     if (r->focus == RECORD_HITS && !r->full_log)
         return list_action(r->hits, act);
+    if (r->focus == RECORD_COUNTS && !r->full_log)
+        return list_action(r->counts, act);
     if (r->focus == RECORD_OUTPUT && !r->full_log)
         return false;
     size_t page = r->log_rows > 1 ? (size_t)(r->log_rows - 1) : 1, all = SIZE_MAX / 2;
@@ -464,7 +475,7 @@ static bool on_mouse(void *view, const struct mouse *m, struct rect at)
             return i == RECORD_OUTPUT || scroll(r, m->kind == MOUSE_WHEEL_UP     ? ACT_UP
                                                    : m->kind == MOUSE_WHEEL_DOWN ? ACT_DOWN
                                                                                  : ACT_NONE);
-        enum list_hit hit = list_mouse(i == RECORD_HITS ? r->hits : r->snapshots, m);
+        enum list_hit hit = list_mouse(i == RECORD_HITS ? r->hits : i == RECORD_COUNTS ? r->counts : r->snapshots, m);
         if (hit == LIST_OPENED)
             open_selected(r);
         return hit != LIST_MISS;

@@ -1,4 +1,4 @@
-/* The panes Snapshots, Hits and Log. */
+/* The panes Snapshots, Hits, Log and Output. */
 #include "tui/record/v_record_priv.h"
 
 #include <inttypes.h>
@@ -106,8 +106,11 @@ static void snapshot_cell(void *arg, size_t row, size_t column, struct list_cell
         v_record_clock(cell->text, snap->unix_ns);
         break;
     case 2:
-        snprintf(cell->text, sizeof cell->text, "%s%s%s", snap->trigger, snap->remark ? "  ! " : "",
-                 snap->remark ? snap->remark : "");
+        snapshot_hit_text(cell->text, sizeof cell->text, snap->trigger, snap->function);
+        if (snap->remark) {
+            size_t len = strlen(cell->text);
+            snprintf(cell->text + len, sizeof cell->text - len, "  ! %s", snap->remark);
+        }
         break;
     case 3:
         if (snap->tid)
@@ -154,7 +157,7 @@ static void hit_cell(void *arg, size_t row, size_t column, struct list_cell *cel
         v_record_clock(cell->text, h->unix_ns);
         break;
     case 1:
-        snprintf(cell->text, sizeof cell->text, "%s", h->hit.trigger);
+        snapshot_hit_text(cell->text, sizeof cell->text, h->hit.trigger, h->hit.function);
         break;
     case 2:
         snprintf(cell->text, sizeof cell->text, "%ld", (long)h->hit.tid);
@@ -187,6 +190,7 @@ void v_record_new_lists(struct record *r)
     r->snapshots = list_new(snapshot_columns, sizeof snapshot_columns / sizeof *snapshot_columns,
                             &snapshot_rows, r);
     r->hits = list_new(hit_columns, sizeof hit_columns / sizeof *hit_columns, &hit_rows, r);
+    r->counts = v_record_new_counts(r);
 }
 
 const struct session_snapshot *v_record_selected(const struct record *r)
@@ -199,9 +203,8 @@ const struct session_snapshot *v_record_selected(const struct record *r)
 
 /* ---- Drawing ---- */
 
-/* The title of the pane that the keys go to carries a pointer. */
-static void title(struct record *r, struct surface *s, struct rect at, enum record_pane pane,
-                  const char *name, const char *right)
+void v_record_pane_title(struct record *r, struct surface *s, struct rect at, enum record_pane pane,
+                         const char *name, const char *right)
 {
     bar_draw_rule(s, at.row, at.col, at.cols, name, right, r->m->glyphs);
     if (r->focus == pane)
@@ -225,7 +228,7 @@ void v_record_draw_snapshots(struct record *r, struct surface *s, struct rect at
         snprintf(right, sizeof right, "%s of %s", fmt_count(n, count), fmt_count(max, limit));
     else if (count)
         snprintf(right, sizeof right, "%s", fmt_count(n, count));
-    title(r, s, at, RECORD_SNAPSHOTS, "Snapshots", right);
+    v_record_pane_title(r, s, at, RECORD_SNAPSHOTS, "Snapshots", right);
     list_draw(r->snapshots, s, below(at), r->m->glyphs);
 }
 
@@ -237,7 +240,7 @@ void v_record_draw_hits(struct record *r, struct surface *s, struct rect at)
              fmt_count(fired, r->status.fired));
     if (r->focus != RECORD_HITS) /* follows the newest until someone looks at an older one */
         list_select(r->hits, 0);
-    title(r, s, at, RECORD_HITS, "Hits", r->session ? right : "");
+    v_record_pane_title(r, s, at, RECORD_HITS, "Hits", r->session ? right : "");
     list_draw(r->hits, s, below(at), r->m->glyphs);
 }
 
@@ -274,7 +277,7 @@ void v_record_draw_log(struct record *r, struct surface *s, struct rect at)
     }
     if (r->log_up > most)
         r->log_up = most;
-    title(r, s, at, RECORD_LOG, "Log", r->log_up ? "scrolled back" : n && !r->full_log ? "l shows all" : "");
+    v_record_pane_title(r, s, at, RECORD_LOG, "Log", r->log_up ? "scrolled back" : n && !r->full_log ? "l shows all" : "");
     size_t end = n - r->log_up, first = end;
     while (first > 0 && used + log_line_rows(r, first - 1, at.cols) <= rows)
         used += log_line_rows(r, --first, at.cols);
@@ -298,7 +301,7 @@ void v_record_draw_output(struct record *r, struct surface *s, struct rect at)
     char how[128];
     struct target *t = session_target(r->session);
     size_t rows = at.rows > 1 ? (size_t)(at.rows - 1) : 0, len;
-    title(r, s, at, RECORD_OUTPUT, "Output", target_describe(t, how, sizeof how));
+    v_record_pane_title(r, s, at, RECORD_OUTPUT, "Output", target_describe(t, how, sizeof how));
     const char *text = target_last_lines(t, rows, &len);
     for (size_t i = 0; i < rows && len; i++) {
         const char *end = memchr(text, '\n', len);

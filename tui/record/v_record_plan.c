@@ -56,14 +56,28 @@ static void conditions(char *out, size_t size, const struct trigger_conditions *
 }
 
 /* " 12": hits of one of several triggers. */
-static const char *own_hits(const struct record *r, size_t i, size_t of, char out[FMT_MAX])
+static const char *own_hits(const struct record *r, size_t i, size_t of, char out[FMT_MAX + 3])
 {
     char n[FMT_MAX];
     const struct trigger_set *t = v_record_is_running(r) ? session_triggers(r->session) : NULL;
     if (!t || of < 2 || i >= trigger_set_count(t))
         return "";
     const struct trigger_counts *c = trigger_set_counts(t, (uint32_t)i);
-    (void)snprintf(out, FMT_MAX, " [%s]", fmt_count_short(n, c->hits));
+    (void)snprintf(out, FMT_MAX + 3, " [%s]", fmt_count_short(n, c->hits));
+    return out;
+}
+
+/* Hits of all triggers from this one on. */
+static const char *rest_hits(const struct record *r, size_t from, size_t of, char out[FMT_MAX + 3])
+{
+    char n[FMT_MAX];
+    uint64_t hits = 0;
+    const struct trigger_set *t = v_record_is_running(r) ? session_triggers(r->session) : NULL;
+    if (!t)
+        return "";
+    for (size_t i = from; i < of && i < trigger_set_count(t); i++)
+        hits += trigger_set_counts(t, (uint32_t)i)->hits;
+    (void)snprintf(out, FMT_MAX + 3, " [%s]", fmt_count_short(n, hits));
     return out;
 }
 
@@ -71,15 +85,15 @@ static const char *own_hits(const struct record *r, size_t i, size_t of, char ou
 static void names(const struct record *r, const struct session_setup *setup, int cols, char *text,
                   size_t size)
 {
-    char n[FMT_MAX], one[300], more[32];
+    char n[FMT_MAX + 3], one[300], more[48];
     size_t len = 0, of = setup->n_triggers, room = cols > 0 ? (size_t)cols : 0;
     for (size_t i = 0; i < of; i++) {
         (void)snprintf(one, sizeof one, "%s%.200s%s", i ? ", " : "", setup->triggers[i],
                        own_hits(r, i, of, n));
-        int left = i + 1 < of ? snprintf(more, sizeof more, ", %zu more", of - i - 1) : 0;
+        int left = i + 1 < of ? snprintf(more, sizeof more, ", %zu more%s", of - i - 1, rest_hits(r, i + 1, of, n)) : 0;
         size_t wanted = utf8_cols(text, len) + utf8_cols(one, strlen(one)) + (size_t)left;
         if (i > 0 && (wanted > room || len + strlen(one) + sizeof more > size)) {
-            (void)snprintf(text + len, size - len, ", %zu more", of - i);
+            (void)snprintf(text + len, size - len, ", %zu more%s", of - i, rest_hits(r, i, of, n));
             return;
         }
         len += (size_t)snprintf(text + len, size - len, "%s", one);
@@ -101,6 +115,14 @@ static void draw_trigger(struct record *r, struct surface *s, struct rect at, in
         strcat(hits, " disarmed");
     int taken = 1 + V_RECORD_LABEL_COLS + (int)strlen(when) + (int)strlen(hits);
     names(r, setup, at.cols - taken, text, sizeof text);
+    if (running && setup->n_triggers == 1 && v_record_has_counts(r)) {
+        char counts[400];
+        taken += (int)utf8_cols(text, strlen(text)) + 2;
+        if (v_record_counts_text(r, at.cols - taken, counts, sizeof counts)) {
+            size_t len = strlen(text);
+            snprintf(text + len, sizeof text - len, ": %s", counts);
+        }
+    }
     v_record_field(s, at, row, "Trigger", (struct style){0}, "%s%s%s", text, when, hits);
 }
 
@@ -146,15 +168,16 @@ static void draw_buffer(struct record *r, struct surface *s, struct rect at, int
                    note);
 }
 
-/* Samples have the kernel's frames wherever it lets us see them (core/record/plan.c says why). */
+/* Samples have the kernel's frames wherever it lets us see them (core/record/plan.c says why), and are opened without
+ * them when they were not asked for. */
 static const char *kernel_text(const struct record *r, const struct record_plan *plan)
 {
     if (plan->recorder == PLAN_STEP)
         return "";
-    if (plan->recorder != PLAN_SAMPLE)
+    if (plan->recorder != PLAN_SAMPLE || !plan->kernel)
         return plan->kernel ? "kernel on" : "kernel off";
     bool allowed = r->m->caps && (r->m->caps->paranoid <= 1 || geteuid() == 0);
-    return allowed ? "kernel too" : "kernel as allowed";
+    return allowed ? "kernel on" : "kernel as allowed";
 }
 
 static void draw_recorder(struct record *r, struct surface *s, struct rect at, int row,

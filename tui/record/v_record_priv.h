@@ -1,17 +1,24 @@
 /* Inside of the Record screen: the state that its panes draw. v_record.c dispatches, v_record_control.c
  * starts, stops and edits the plan, v_record_open.c opens what was recorded, v_record_plan.c,
- * v_record_live.c and v_record_lists.c draw, record_decode.c decodes snapshots in the background. */
+ * v_record_live.c, v_record_lists.c and v_record_counts.c draw, record_decode.c decodes snapshots in the background. */
 #ifndef MTUI_TUI_V_RECORD_PRIV_H
 #define MTUI_TUI_V_RECORD_PRIV_H
 
+#include "core/base/vec.h"
 #include "core/session/session.h"
 #include "tui/ui/list.h"
 #include "tui/ui/model.h"
 #include "tui/record/record_decode.h"
 #include "tui/term/surface.h"
 
-/* OUTPUT is there when mtui started the program. */
-enum record_pane { RECORD_SNAPSHOTS, RECORD_HITS, RECORD_LOG, RECORD_OUTPUT, RECORD_PANES };
+/* COUNTS is there when several functions can be hit, OUTPUT when mtui started the program. */
+enum record_pane { RECORD_SNAPSHOTS, RECORD_HITS, RECORD_COUNTS, RECORD_LOG, RECORD_OUTPUT, RECORD_PANES };
+
+/* A member of the session (session_member_at). */
+struct record_rank {
+    uint64_t hits;
+    size_t member;
+};
 
 struct record {
     struct model *m;
@@ -31,7 +38,8 @@ struct record {
     unsigned opened;    /* the one that the timeline has a part of, while it grows; UINT_MAX: none */
     const struct trace *opened_trace;
 
-    struct list *snapshots, *hits;
+    struct list *snapshots, *hits, *counts;
+    VEC(struct record_rank) ranked; /* the busiest first, of the last draw */
     enum record_pane focus;
     bool full_log;
     size_t log_up;  /* lines scrolled back from the newest */
@@ -91,6 +99,18 @@ void v_record_draw_hits(struct record *r, struct surface *s, struct rect at);
 void v_record_draw_log(struct record *r, struct surface *s, struct rect at);
 void v_record_draw_output(struct record *r, struct surface *s, struct rect at);
 bool v_record_has_output(const struct record *r);
+bool v_record_has_counts(const struct record *r);
+/* Anew, at the beginning of a draw. */
+void v_record_rank(struct record *r);
+/* "serve_user [12], serve_item [3], 4 more [7]", as many as fit into so many columns; false: not even one. */
+bool v_record_counts_text(const struct record *r, int cols, char *out, size_t size);
+/* The last one made by what is selected there, or NULL. */
+const struct session_snapshot *v_record_counts_snapshot(const struct record *r);
+struct list *v_record_new_counts(struct record *r);
+void v_record_draw_counts(struct record *r, struct surface *s, struct rect at);
+/* The title of the pane that the keys go to carries a pointer. */
+void v_record_pane_title(struct record *r, struct surface *s, struct rect at, enum record_pane pane,
+                         const char *name, const char *right);
 /* The snapshot under the cursor, or NULL. */
 const struct session_snapshot *v_record_selected(const struct record *r);
 
