@@ -143,19 +143,19 @@ static void draw_edges(struct function_pane *p, struct surface *s, struct rect r
                      (struct style){.ink = ROLE_DIM});
 }
 
-/* The first and the last bucket that have calls (last < first: none); returns the most calls in one. */
-static uint64_t used_buckets(const struct function_stats *f, int *first, int *last)
+/* The first and the last bucket that have calls (last < first: none); returns how many have. */
+static int used_buckets(const struct function_stats *f, int *first, int *last)
 {
-    uint64_t most = 0;
+    int used = 0;
     *first = STATS_BUCKETS;
     *last = -1;
     for (int i = 0; i < STATS_BUCKETS; i++)
         if (f->histogram[i]) {
             *first = i < *first ? i : *first;
             *last = i;
-            most = f->histogram[i] > most ? f->histogram[i] : most;
+            used++;
         }
-    return most;
+    return used;
 }
 
 int function_pane_buckets(const struct function_stats *f)
@@ -165,36 +165,70 @@ int function_pane_buckets(const struct function_stats *f)
     return last < first ? 0 : last - first + 1;
 }
 
+/* One row of the histogram: the calls of a bucket, or of all up to it. */
+struct bar {
+    int bucket;
+    uint64_t calls;
+    bool here; /* the duration that is pointed at is one of them */
+};
+
+/* The bars for at most `rows` rows; returns how many. `*folded`: the first has all that are shorter than the second.
+ *
+ * An axis without holes while there is room for it; then the buckets that hold something; then the longest
+ * durations, which are what people look for. */
+static int choose_bars(const struct function_stats *f, int rows, int at, struct bar *bars, bool *folded)
+{
+    int first, last, n = 0;
+    const int used = used_buckets(f, &first, &last);
+    const bool whole = last - first + 1 <= rows;
+    int fold = whole || used <= rows ? 0 : used - rows; /* bars too many */
+    *folded = fold > 0;
+    for (int i = first; i <= last; i++) {
+        if (!whole && !f->histogram[i])
+            continue;
+        const bool joins = n > 0 && fold > 0;
+        struct bar *bar = &bars[joins ? n - 1 : n++];
+        if (joins)
+            fold--;
+        else
+            *bar = (struct bar){.bucket = i};
+        bar->bucket = i;
+        bar->calls += f->histogram[i];
+        bar->here |= i == at;
+    }
+    return n;
+}
+
 void function_pane_histogram(struct surface *s, struct rect r, const struct function_stats *f,
                              uint64_t at_ns, bool instructions, const struct glyphs *g)
 {
-    int at = at_ns == UINT64_MAX ? -1 : at_ns ? 63 - __builtin_clzll(at_ns) : 0;
-    int first, last, row = 1;
+    const int at = at_ns == UINT64_MAX ? -1 : at_ns ? 63 - __builtin_clzll(at_ns) : 0;
+    const int room = r.cols - 26 > 4 ? r.cols - 26 : 4;
+    struct bar bars[STATS_BUCKETS];
+    bool folded;
     char d[FMT_MAX], n[FMT_MAX], label[FMT_MAX + 1];
-    uint64_t most = used_buckets(f, &first, &last), shorter = 0;
+    uint64_t most = 0;
     surface_text(s, r.row, r.col, r.cols, "Duration (log2)", SIZE_MAX, (struct style){.ink = ROLE_HEADER});
-    /* Too many buckets for the rows: the longest durations are what people look for; the first row has all
-     * that are shorter. */
-    const int fold = last - first + 1 > r.rows - 1 ? last - (r.rows - 2) : first - 1;
-    for (int i = first; i <= fold; i++)
-        shorter += f->histogram[i];
-    most = shorter > most ? shorter : most;
-    for (int i = fold < first ? first : fold; i <= last && row < r.rows; i++, row++) {
-        const bool folded = i == fold, here = folded ? at >= first && at <= fold : i == at;
-        const uint64_t calls = folded ? shorter : f->histogram[i];
-        const int edge = folded ? i + 1 : i; /* folded: what they are shorter than */
+    if (r.rows < 2)
+        return;
+    const int count = choose_bars(f, r.rows - 1, at, bars, &folded);
+    for (int i = 0; i < count; i++)
+        most = bars[i].calls > most ? bars[i].calls : most;
+    for (int i = 0; i < count; i++) {
+        const struct bar *bar = &bars[i];
+        const bool below = folded && i == 0;
+        const int row = r.row + 1 + i, edge = below ? bar->bucket + 1 : bar->bucket; /* below: what they are shorter than */
         const uint64_t ns = edge == 0 ? 0 : edge < STATS_BUCKETS ? UINT64_C(1) << edge : UINT64_MAX;
-        int bar = r.cols - 26 > 4 ? r.cols - 26 : 4;
-        int len = (int)((double)calls * bar / (double)most + 0.999);
-        snprintf(label, sizeof label, "%s%s", folded ? "<" : "",
+        const int len = (int)((double)bar->calls * room / (double)most + 0.999);
+        snprintf(label, sizeof label, "%s%s", below ? "<" : "",
                  instructions ? fmt_count_short(d, ns) : fmt_duration(d, ns));
-        surface_printf(s, r.row + row, r.col + 1, 11, (struct style){0}, "%9s", label);
-        if (here)
-            surface_put(s, r.row + row, r.col, glyph(g, GLYPH_POINTER), (struct style){.ink = ROLE_SELECT});
-        for (int c = 0; c < (calls ? len : 0); c++)
-            surface_put(s, r.row + row, r.col + 12 + c, glyph(g, GLYPH_PROGRESS),
-                        (struct style){.ink = here ? ROLE_RANGE : ROLE_MINIMAP});
-        surface_printf(s, r.row + row, r.col + r.cols - 12, 11, (struct style){0}, "%11s", fmt_count(n, calls));
+        surface_printf(s, row, r.col + 1, 11, (struct style){0}, "%9s", label);
+        if (bar->here)
+            surface_put(s, row, r.col, glyph(g, GLYPH_POINTER), (struct style){.ink = ROLE_SELECT});
+        for (int c = 0; c < (bar->calls ? len : 0); c++)
+            surface_put(s, row, r.col + 12 + c, glyph(g, GLYPH_PROGRESS),
+                        (struct style){.ink = bar->here ? ROLE_RANGE : ROLE_MINIMAP});
+        surface_printf(s, row, r.col + r.cols - 12, 11, (struct style){0}, "%11s", fmt_count(n, bar->calls));
     }
 }
 

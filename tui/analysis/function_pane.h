@@ -27,7 +27,8 @@ void function_pane_draw(struct function_pane *p, struct surface *s, struct rect 
                         const struct function_stats *f, const struct glyphs *g);
 
 /* "Duration (log2)", then a row a bucket: from, bar, calls; the bucket of at_ns is marked (UINT64_MAX: none).
- * When there are more buckets than rows, the shortest durations share the first row, "<16 ns". */
+ * Where there are more buckets than rows, empty ones are left out, then the shortest durations share the first
+ * row, "<16 ns". */
 void function_pane_histogram(struct surface *s, struct rect r, const struct function_stats *f,
                              uint64_t at_ns, bool instructions, const struct glyphs *g);
 

@@ -18,6 +18,7 @@
 #include "tui/trace/trace_stats.h"
 
 #define PANE_MIN_ROWS 20
+#define PANE_ROWS     11 /* at least; on high screens four ninths of them */
 
 struct function_view {
     struct model *m;
@@ -259,7 +260,8 @@ static void draw(void *view, struct surface *s, struct rect r)
     table_scope_text(&v->table, scope, sizeof scope, function_rows_total(v->rows));
     table_draw_scope(&v->table, s, (struct rect){r.row, r.col, 1, r.cols}, v->one_thread ? "   this thread" : "",
                      scope);
-    int pane = v->details && r.rows >= PANE_MIN_ROWS && function_rows_count(v->rows) ? 11 : 0;
+    const int share = r.rows * 4 / 9, high = share > PANE_ROWS ? share : PANE_ROWS;
+    const int pane = v->details && r.rows >= PANE_MIN_ROWS && function_rows_count(v->rows) ? high : 0;
     struct rect body = {r.row + 1, r.col, r.rows - 1 - pane, r.cols};
     list_draw(v->list, s, body, v->m->glyphs);
     if (function_rows_count(v->rows) == 0)
