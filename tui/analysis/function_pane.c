@@ -102,12 +102,12 @@ void function_pane_step(struct function_pane *p, int delta)
 
 #define EDGE_NAME_COL 10 /* behind the share */
 
-static void name_of(const struct function_pane *p, fn_id fn, int cols, char *out, size_t size)
+static void name_of(const struct function_names *names, fn_id fn, int cols, char *out, size_t size)
 {
     if (fn == FN_NONE)
         snprintf(out, size, "(outermost)");
     else
-        name_fit(out, size, functions_get(trace_functions(p->trace), fn)->name, cols > 0 ? (size_t)cols : 0);
+        name_fit(out, size, function_names_get(names, fn), cols > 0 ? (size_t)cols : 0);
 }
 
 static const char *edge_calls(const struct stats_edge *e, char count[FMT_MAX], char *out, size_t size)
@@ -117,7 +117,8 @@ static const char *edge_calls(const struct stats_edge *e, char count[FMT_MAX], c
 }
 
 static void draw_edges(struct function_pane *p, struct surface *s, struct rect r, const char *title,
-                       const struct stats_edge *edges, size_t n, const struct glyphs *g)
+                       const struct stats_edge *edges, size_t n, const struct function_names *names,
+                       const struct glyphs *g)
 {
     char name[300], count[FMT_MAX], share[FMT_MAX], right[FMT_MAX + 8];
     uint64_t sum = 0;
@@ -133,7 +134,7 @@ static void draw_edges(struct function_pane *p, struct surface *s, struct rect r
         const int row = r.row + 1 + (int)i, room = r.cols - EDGE_NAME_COL - right_cols - 2;
         surface_printf(s, row, r.col + 1, r.cols - 1, (struct style){0}, "%5s %%",
                        fmt_percent(share, edges[i].calls, sum));
-        name_of(p, edges[i].fn, room, name, sizeof name);
+        name_of(names, edges[i].fn, room, name, sizeof name);
         line_cut(s, row, r.col + EDGE_NAME_COL, room, name, (struct style){0}, g);
         surface_printf(s, row, r.col + r.cols - right_cols - 1, right_cols, (struct style){0}, "%*s", right_cols,
                        edge_calls(&edges[i], count, right, sizeof right));
@@ -262,14 +263,15 @@ static void draw_longest(struct function_pane *p, struct surface *s, struct rect
 }
 
 void function_pane_draw(struct function_pane *p, struct surface *s, struct rect r,
-                        const struct function_stats *f, const struct glyphs *g)
+                        const struct function_stats *f, const struct function_names *names,
+                        const struct glyphs *g)
 {
     char title[400], name[256];
     if (!p->trace || r.rows < 4)
         return;
     const struct function *fn = functions_get(trace_functions(p->trace), f->fn);
     const char *module = strrchr(fn->module, '/');
-    name_fit(name, sizeof name, fn->name, (size_t)(r.cols > 40 ? r.cols - 30 : 10));
+    name_fit(name, sizeof name, function_names_get(names, f->fn), (size_t)(r.cols > 40 ? r.cols - 30 : 10));
     snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : fn->module);
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", g);
     int half = r.cols / 2, upper = (r.rows - 1) / 2, lower = r.rows - 1 - upper;
@@ -278,8 +280,8 @@ void function_pane_draw(struct function_pane *p, struct surface *s, struct rect 
     for (int i = 0; i < r.rows - 1; i++)
         surface_put(s, r.row + 1 + i, r.col + half - 1, glyph(g, GLYPH_RULE_V),
                     (struct style){.ink = ROLE_TITLE});
-    draw_edges(p, s, a, "Callers", p->callers, p->known ? p->ncallers : 0, g);
-    draw_edges(p, s, b, "Callees", p->callees, p->known ? p->ncallees : 0, g);
+    draw_edges(p, s, a, "Callers", p->callers, p->known ? p->ncallers : 0, names, g);
+    draw_edges(p, s, b, "Callees", p->callees, p->known ? p->ncallees : 0, names, g);
     a.row = b.row = r.row + 1 + upper;
     a.rows = b.rows = lower;
     function_pane_histogram(s, a, f, UINT64_MAX, trace_info(p->trace)->instructions, g);

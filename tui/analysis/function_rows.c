@@ -27,6 +27,7 @@ const struct list_column function_columns[FCOL_COUNT] = {
 
 struct function_rows {
     const struct trace *trace;
+    struct function_names *names; /* of its functions; NULL without a trace */
     const struct stats *stats;
     const struct glyphs *glyphs;
     uint64_t self_sum;
@@ -48,14 +49,14 @@ void function_rows_free(struct function_rows *r)
     if (!r)
         return;
     row_filter_free(r->filter);
+    function_names_free(r->names);
     vec_free(&r->rows);
     free(r);
 }
 
-static const struct function *function_of(const struct function_rows *r,
-                                          const struct function_stats *f)
+static const char *name_of(const struct function_rows *r, const struct function_stats *f)
 {
-    return functions_get(trace_functions(r->trace), f->fn);
+    return function_names_get(r->names, f->fn);
 }
 
 static uint64_t value(const struct function_stats *f, enum function_column column)
@@ -110,8 +111,9 @@ static uint64_t filter_number(const void *arg, const void *row, int id)
 
 static const char *filter_string(const void *arg, const void *row, int id)
 {
-    const struct function *fn = function_of(arg, row);
-    return id == FIELD_MODULE ? fn->module : fn->name;
+    const struct function_rows *r = arg;
+    const struct function_stats *f = row;
+    return id == FIELD_MODULE ? functions_get(trace_functions(r->trace), f->fn)->module : name_of(r, f);
 }
 
 /* ---- Rows ---- */
@@ -123,7 +125,7 @@ static int compare(const void *a, const void *b, void *arg)
     const struct function_stats *y = *(const struct function_stats *const *)b;
     int order = 0;
     if (r->sort == FCOL_NAME)
-        order = strcmp(function_of(r, x)->name, function_of(r, y)->name);
+        order = strcmp(name_of(r, x), name_of(r, y));
     else if (value(x, r->sort) != value(y, r->sort))
         order = value(x, r->sort) > value(y, r->sort) ? -1 : 1;
     if (order == 0)
@@ -150,6 +152,10 @@ static void rebuild(struct function_rows *r)
 void function_rows_set(struct function_rows *r, const struct trace *t, const struct stats *stats,
                        const struct glyphs *g)
 {
+    if (r->trace != t) {
+        function_names_free(r->names);
+        r->names = t ? function_names_new(trace_functions(t)) : NULL;
+    }
     r->trace = t;
     r->stats = stats;
     r->glyphs = g;
@@ -192,6 +198,11 @@ size_t function_rows_total(const struct function_rows *r)
 const struct function_stats *function_rows_at(const struct function_rows *r, size_t row)
 {
     return row < r->rows.len ? r->rows.data[row] : NULL;
+}
+
+const struct function_names *function_rows_names(const struct function_rows *r)
+{
+    return r->names;
 }
 
 void function_histogram(const struct function_stats *f, const struct glyphs *g, uint32_t *cells, int n)
@@ -239,7 +250,7 @@ void function_rows_cell(const struct function_rows *r, size_t row, enum function
         out[len] = '\0';
         break;
     case FCOL_NAME:
-        snprintf(out, LIST_CELL_MAX, "%s", function_of(r, f)->name);
+        snprintf(out, LIST_CELL_MAX, "%s", name_of(r, f));
         break;
     case FCOL_TOTAL:
     case FCOL_SELF:

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "decode/trace/stats.h"
+#include "tui/analysis/function_names.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/list.h"
 
@@ -44,6 +45,8 @@ const char *function_rows_filter_text(const struct function_rows *r);
 size_t function_rows_count(const struct function_rows *r);
 size_t function_rows_total(const struct function_rows *r); /* without the filter */
 const struct function_stats *function_rows_at(const struct function_rows *r, size_t row);
+/* How functions are called in the rows; NULL without a trace. */
+const struct function_names *function_rows_names(const struct function_rows *r);
 void function_rows_cell(const struct function_rows *r, size_t row, enum function_column column,
                         struct list_cell *cell);
 

@@ -286,7 +286,7 @@ bool row_filter_passes(const struct row_filter *f, const struct filter_values *v
             continue;
         }
         const char *text = values->text(values->arg, row, c->field->id);
-        if (c->re ? !regex_match(c->re, text, strlen(text), NULL, NULL) : !strcasestr(text, c->text))
+        if (!strcasestr(text, c->text) && !(c->re && regex_match(c->re, text, strlen(text), NULL, NULL)))
             return false;
     }
     return true;

@@ -154,7 +154,7 @@ static const char *filter_text(void *arg)
 static const char *row_name(void *arg, size_t row)
 {
     struct function_view *v = arg;
-    return functions_get(trace_functions(v->m->trace), function_rows_at(v->rows, row)->fn)->name;
+    return function_names_get(function_rows_names(v->rows), function_rows_at(v->rows, row)->fn);
 }
 
 static const struct table_ops table_ops = {.row = "function",
@@ -269,7 +269,7 @@ static void draw(void *view, struct surface *s, struct rect r)
     const struct function_stats *f = function_rows_at(v->rows, list_selected(v->list));
     if (pane && f)
         function_pane_draw(v->pane, s, (struct rect){r.row + r.rows - pane, r.col, pane, r.cols}, f,
-                           v->m->glyphs);
+                           function_rows_names(v->rows), v->m->glyphs);
 }
 
 /* The selected function, and of its calls the one that is chosen. */

@@ -1,0 +1,51 @@
+/* tui/analysis/function_names: overloads of a module are told apart, all else stays short. Mangled names by hand
+ * (Itanium C++ ABI), checked with c++filt. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "core/symbols/demangle.h"
+#include "tui/analysis/function_names.h"
+
+static void overloads_have_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *module, *raw, *name;
+    } cases[] = {
+        {"a", "_Z1fi", "f(int)"},
+        {"a", "_Z1gv", "g"},
+        {"a", "_Z1fd", "f(double)"},
+        {"b", "_Z1fi", "f"}, /* the only one there */
+        {"a", "f", "f"},     /* of C: has none */
+        {"a", "_ZNK1A1mEPKc", "A::m(char const*) const"},
+        {"a", "_ZN1A1mEv", "A::m()"},
+        {"a", "_ZN1B1mEv", "B::m"},
+        {"a", "_Z1fc.cold", "f.cold"},
+        {"a", "_Z1fPFvvE", "f(void (*)())"},
+    };
+    const size_t n = sizeof cases / sizeof *cases;
+    struct functions *f = functions_new();
+    for (size_t i = 0; i < n; i++) {
+        char *name = demangle_or_copy(cases[i].raw, DEMANGLE_NO_ARGS);
+        assert_int_equal(functions_intern(f, cases[i].module, cases[i].raw, name, 0, FN_USER), i);
+        free(name);
+    }
+    struct function_names *names = function_names_new(f);
+    fn_id later = functions_intern(f, "a", "_Z1fs", "f", 0, FN_USER);
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(function_names_get(names, (fn_id)i), cases[i].name);
+    assert_string_equal(function_names_get(names, later), "f");
+    function_names_free(names);
+    functions_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(overloads_have_parameters)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
