@@ -150,6 +150,12 @@ static void functions_table(void **state)
     assert_true(golden_find(r.s, "2 of 8 functions"));
     act(&r, ACT_CANCEL, NULL);
     assert_true(golden_find(r.s, "8 of 8 functions"));
+    act(&r, ACT_SORT, "function"); /* counted anew: the row that was chosen still is */
+    act(&r, ACT_FIRST, NULL);
+    act(&r, ACT_DOWN, NULL);
+    assert_true(chosen_has(&r, " eval_block"));
+    act(&r, ACT_RELOAD, NULL);
+    assert_true(chosen_has(&r, " eval_block"));
     rig_close(&r);
 }
 

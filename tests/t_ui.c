@@ -264,6 +264,20 @@ static void command_line(void **state)
     type(f, "fly me");
     press(f, "Enter");
     assert_row(f, 28, " ! no command is called 'fly'; ? lists them");
+    press(f, ": d o w n Space 5 Enter");
+    assert_row(f, 28, " ! down stands alone: it takes nothing behind it");
+    press(f, ": + Enter");
+    assert_row(f, 28, " ! no command is called '+'; ? lists them");
+    press(f, ": k e y Enter");
+    assert_row(f, 28, " ! key takes: KEY...");
+    press(f, ": t r i g g e r Space f Enter");
+    assert_row(f, 28, " trigger added: f");
+    press(f, ": t r i g g e r Space f Enter");
+    assert_row(f, 28, " f is among the triggers already");
+    press(f, ": u n t r i g g e r Space f Enter");
+    assert_row(f, 28, " trigger removed: f");
+    press(f, "? F8");
+    assert_row(f, 28, " F8 does nothing here; ? lists the keys");
     press(f, "Esc");
     assert_row(f, 28, " all is well");
     /* A setting that cannot be applied goes back. */

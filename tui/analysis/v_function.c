@@ -86,9 +86,11 @@ static void stats_ready(void *arg)
     model_redraw(v->m);
 }
 
-/* Lets go of everything that points into the trace. */
+/* Lets go of everything that points into the trace; the selection is remembered by what it is. */
 static void forget(struct function_view *v)
 {
+    if (function_rows_count(v->rows))
+        v->keep = list_selected_identity(v->list);
     function_pane_clear(v->pane);
     function_rows_set(v->rows, NULL, NULL, v->m->glyphs);
     list_refresh(v->list, false);
@@ -232,8 +234,6 @@ static void changed(void *view, enum model_change what)
     }
     if (what == MODEL_TRACE_GREW) {
         trace_export_finish(v->export);
-        if (function_rows_count(v->rows))
-            v->keep = list_selected_identity(v->list);
         forget(v);
     }
     v->stale |= range || thread;

@@ -77,7 +77,7 @@ static bool go_to_thread(struct timeline *tl, int delta)
 {
     size_t i = tl_thread_step(tl, delta);
     struct selection sel;
-    if (i == SIZE_MAX)
+    if (i == SIZE_MAX || (tl->sel.valid && i == tl->sel.thread))
         return false;
     /* As deep as before, if the thread is that deep at the cursor. */
     size_t depths = trace_thread(tl->trace, i)->depths;

@@ -109,9 +109,10 @@ static bool own_action(struct ui *ui, enum action act, const char *arg)
             ui_open_prompt(ui, UI_FILTER, "Filter: ", "");
         return !arg;
     case ACT_SORT:
-        if (!arg)
-            ui_open_prompt(ui, UI_COMMAND, ":", "sort ");
-        return !arg;
+        if (arg || view_lacks(ui_ops(ui), act))
+            return false;
+        ui_open_prompt(ui, UI_COMMAND, ":", "sort ");
+        return true;
     case ACT_COMMAND:
         ui_open_prompt(ui, UI_COMMAND, ":", "");
         return true;
@@ -262,8 +263,10 @@ static int add_trigger(struct ui *ui, const struct conf_words *w, struct err *er
     int rc = taken == w->n - 1 ? trigger_parse(&t, spec, NULL, err)
                                : need_args(w, 1, ACT_TRIGGER, err);
     if (rc == 0) {
+        const bool there = model_has_trigger(ui->m, spec);
         trigger_fini(&t);
         model_add_trigger(ui->m, spec);
+        model_say(ui->m, there ? "%s is among the triggers already" : "trigger added: %s", spec);
     }
     free(spec);
     return rc;
@@ -301,7 +304,8 @@ static int own_command(struct ui *ui, enum action act, const struct conf_words *
     case ACT_UNBIND:
         return change_settings(ui, w, err);
     case ACT_KEY:
-        return run_keys(ui, w, err);
+        rc = w->n < 2 ? need_args(w, 1, act, err) : 0;
+        return rc == 0 ? run_keys(ui, w, err) : rc;
     case ACT_TYPE:
         rc = need_args(w, 1, act, err);
         if (rc == 0)
@@ -318,7 +322,9 @@ static int own_command(struct ui *ui, enum action act, const struct conf_words *
     case ACT_UNTRIGGER:
         rc = need_args(w, 1, act, err);
         if (rc == 0 && !model_remove_trigger(ui->m, w->word[1]))
-            rc = err_set(err, MTUI_E_NOENT, "'%s' is not among the triggers", w->word[1]);
+            return err_set(err, MTUI_E_NOENT, "'%s' is not among the triggers", w->word[1]);
+        if (rc == 0)
+            model_say(ui->m, "trigger removed: %s", w->word[1]);
         return rc;
     default:
         return 1;
@@ -334,12 +340,15 @@ int ui_command(struct ui *ui, const char *line, struct err *err)
     if (rc < 0 || w.n == 0)
         return rc;
     /* A time alone goes there, as a line's number does elsewhere. */
-    const bool place = (line[0] >= '0' && line[0] <= '9') || line[0] == '+';
+    const char digit = line[line[0] == '+'];
+    const bool place = digit >= '0' && digit <= '9';
     if (place)
         return ui_action(ui, ACT_GOTO, line) ? 0 : err_set(err, MTUI_E_STATE, "no trace is open: %s leads nowhere", line);
     enum action act = action_find(w.word[0]);
     if (act == ACT_NONE)
         return err_set(err, MTUI_E_INVAL, "no command is called '%s'; ? lists them", w.word[0]);
+    if (w.n > 1 && !*action_info(act)->args)
+        return err_set(err, MTUI_E_INVAL, "%s stands alone: it takes nothing behind it", w.word[0]);
     if (ui->depth >= COMMANDS_DEEP)
         return err_set(err, MTUI_E_LIMIT, "commands call each other without end");
     ui->depth++;
@@ -381,8 +390,9 @@ static void normal_key(struct ui *ui, struct key k)
         keymap_find(ui->km, ops->contexts, ops->context_count, is_typing(ui), k);
     model_hush(ui->m);
     if (!b) {
-        if (ops->key)
-            ops->key(ui_view(ui), k);
+        char name[KEY_NAME_MAX];
+        if (!(ops->key && ops->key(ui_view(ui), k)))
+            model_say(ui->m, "%s does nothing here; ? lists the keys", key_format(k, name));
         return;
     }
     enum action act = b->act;

@@ -97,24 +97,16 @@ static void add_line(struct v_help *v, enum action act, const char *keys, const 
     vec_push(&v->lines, line);
 }
 
-static bool is_among(const enum action *acts, enum action act)
-{
-    for (size_t i = 0; acts && i < VIEW_LACKS_MAX && acts[i]; i++)
-        if (acts[i] == act)
-            return true;
-    return false;
-}
-
 /* The keys of one context, in the order of the table; those of one action together. */
 static void add_context(struct v_help *v, const struct keymap *km, enum context ctx, bool folded,
-                        bool left, const enum action *lacks)
+                        bool left, const struct view_ops *screen)
 {
     bool done[ACT_COUNT] = {false};
     add_section(v, context_title(ctx), folded, left);
     for (size_t i = 0; i < keymap_count(km); i++) {
         const struct binding *b = keymap_at(km, i);
         char keys[96], text[160];
-        if (b->ctx != ctx || (done[b->act] && !b->args[0]) || is_among(lacks, b->act))
+        if (b->ctx != ctx || (done[b->act] && !b->args[0]) || (screen && view_lacks(screen, b->act)))
             continue;
         if (b->args[0]) {
             snprintf(text, sizeof text, ":%s %s", action_info(b->act)->command, b->args);
@@ -211,7 +203,7 @@ void v_help_explain(void *view, const struct keymap *km, const struct view_ops *
     v->title = xstrdup(screen ? screen->title : context_title(CTX_GLOBAL));
     for (size_t i = 0; screen && i < screen->context_count; i++) {
         enum context ctx = screen->contexts[i];
-        add_context(v, km, ctx, false, true, screen->lacks);
+        add_context(v, km, ctx, false, true, screen);
         shown[ctx] = true;
         if (i == 0 && screen->filter)
             add_filter(v, screen->filter);

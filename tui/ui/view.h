@@ -101,4 +101,13 @@ struct view_ops {
     int (*condition)(void *view, const char *name, const char *arg);
 };
 
+/* Whether an action of its contexts means nothing there. */
+static inline bool view_lacks(const struct view_ops *ops, enum action act)
+{
+    for (size_t i = 0; i < VIEW_LACKS_MAX && ops->lacks[i] != ACT_NONE; i++)
+        if (ops->lacks[i] == act)
+            return true;
+    return false;
+}
+
 #endif
