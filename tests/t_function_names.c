@@ -1,4 +1,4 @@
-/* tui/analysis/function_names: overloads of a module are told apart, all else stays short. Mangled names by hand
+/* tui/analysis/function_names: overloads and unknown code are told apart, all else stays short. Mangled names by hand
  * (Itanium C++ ABI), checked with c++filt. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,12 +27,16 @@ static void overloads_have_parameters(void **state)
         {"a", "_ZN1B1mEv", "B::m"},
         {"a", "_Z1fc.cold", "f.cold"},
         {"a", "_Z1fPFvvE", "f(void (*)())"},
+        {"/usr/lib/libz.so", "[unknown]", "[unknown] libz.so"},
+        {"/tmp/perf-7.map", "[unknown]", "[unknown] perf-7.map"},
+        {"[unknown]", "[unknown]", "[unknown]"},
     };
     const size_t n = sizeof cases / sizeof *cases;
     struct functions *f = functions_new();
     for (size_t i = 0; i < n; i++) {
         char *name = demangle_or_copy(cases[i].raw, DEMANGLE_NO_ARGS);
-        assert_int_equal(functions_intern(f, cases[i].module, cases[i].raw, name, 0, FN_USER), i);
+        const enum fn_kind kind = cases[i].raw[0] == '[' ? FN_UNKNOWN : FN_USER;
+        assert_int_equal(functions_intern(f, cases[i].module, cases[i].raw, name, 0, kind), i);
         free(name);
     }
     struct function_names *names = function_names_new(f);

@@ -340,6 +340,21 @@ static bool send(struct rig *r, enum mouse_kind kind, int row, int col, uint32_t
     return used;
 }
 
+/* Eleven nanoseconds on a hundred columns: one call all along, so that every column is as busy as the others. */
+static void a_map_finer_than_a_nanosecond(void **state)
+{
+    (void)state;
+    struct rig r;
+    opened(&r, "thread 5 a\n+ 0 main\n- 10\n");
+    draw(&r);
+    const struct rect map = r.tl->at.minimap;
+    int busy = 0;
+    for (int c = 0; c < map.cols; c++)
+        busy += surface_at(r.s, map.row + map.rows - 1, map.col + c)->cp == glyph(r.m->glyphs, GLYPH_BAR1 + 7);
+    assert_true(busy > map.cols * 10 / 11 - 2);
+    rig_close(&r);
+}
+
 static void mouse(void **state)
 {
     (void)state;
@@ -531,6 +546,7 @@ int main(void)
         cmocka_unit_test(busy_is_on_the_cpu),
         cmocka_unit_test(ranges_and_marks),
         cmocka_unit_test(recursion),
+        cmocka_unit_test(a_map_finer_than_a_nanosecond),
         cmocka_unit_test(mouse),
         cmocka_unit_test(selection_always_on_screen),
         cmocka_unit_test(without_a_trace),

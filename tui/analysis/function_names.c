@@ -29,6 +29,14 @@ static void write_full(struct function_names *n, fn_id fn)
         n->full[fn] = demangle_or_copy(functions_get(n->functions, fn)->raw, DEMANGLE_FULL);
 }
 
+/* Of unknown code: which module's, where that is known. */
+static void write_module(struct function_names *n, fn_id i, const struct function *fn)
+{
+    const char *last = strrchr(fn->module, '/'), *module = last ? last + 1 : fn->module;
+    if (strcmp(module, fn->name) != 0)
+        n->full[i] = xasprintf("%s %s", fn->name, module);
+}
+
 struct function_names *function_names_new(const struct functions *f)
 {
     struct function_names *n = xcalloc(1, sizeof *n);
@@ -39,6 +47,8 @@ struct function_names *function_names_new(const struct functions *f)
     n->full = xcalloc(n->count + 1, sizeof *n->full);
     for (fn_id i = 0; i < n->count; i++) {
         const struct function *fn = functions_get(f, i);
+        if (fn->kind == FN_UNKNOWN && strcmp(fn->name, "[unknown]") == 0)
+            write_module(n, i, fn);
         if (strcmp(fn->name, fn->raw) == 0)
             continue; /* not mangled: there are no parameters to be had */
         uint32_t number = number_of(called, fn);

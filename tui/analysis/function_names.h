@@ -1,5 +1,5 @@
 /* The functions of a trace by names that tell them apart: where several of one module are called the same, each
- * stands with its parameters, "f(int)" and "f(double)". */
+ * stands with its parameters, "f(int)" and "f(double)"; unknown code stands with its module, "[unknown] libz.so". */
 #ifndef MTUI_TUI_FUNCTION_NAMES_H
 #define MTUI_TUI_FUNCTION_NAMES_H
 

@@ -271,7 +271,8 @@ void function_pane_draw(struct function_pane *p, struct surface *s, struct rect 
         return;
     const struct function *fn = functions_get(trace_functions(p->trace), f->fn);
     const char *module = strrchr(fn->module, '/');
-    name_fit(name, sizeof name, function_names_get(names, f->fn), (size_t)(r.cols > 40 ? r.cols - 30 : 10));
+    const char *called = fn->kind == FN_UNKNOWN ? fn->name : function_names_get(names, f->fn); /* the module follows */
+    name_fit(name, sizeof name, called, (size_t)(r.cols > 40 ? r.cols - 30 : 10));
     snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : fn->module);
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", g);
     int half = r.cols / 2, upper = (r.rows - 1) / 2, lower = r.rows - 1 - upper;

@@ -70,6 +70,8 @@ static void add_row(struct minimap *m, const struct trace *t, const struct pyram
     int last = minimap_col_of(m, t, row.spans[row.n - 1].end_ns);
     for (int c = minimap_col_of(m, t, row.spans[0].start_ns); c <= last; c++) {
         uint64_t from = minimap_time_at(m, t, c), to = minimap_time_at(m, t, c + 1);
+        if (from == to)
+            from--; /* narrower than a nanosecond: the one that it lies in */
         uint64_t busy = pyramid_range(p, m->thread, m->depth, from, to).busy_ns;
         uint64_t waits = 0, off = flame_row_off_ns(&row, from, to, &waits);
         m->busy_ns[c] += busy > off ? busy - off : 0;

@@ -18,7 +18,7 @@ enum { MINIMAP_LOSS = 1, MINIMAP_TRIGGER = 2 };
 
 struct minimap {
     int cols;
-    uint64_t *busy_ns;     /* per column: time in calls, summed over all rows */
+    uint64_t *busy_ns;     /* per column: time in calls, summed over all rows; of whole nanoseconds */
     uint8_t *notes;        /* per column: MINIMAP_LOSS, MINIMAP_TRIGGER */
     size_t thread, depth;  /* the next row to add */
     bool done;
