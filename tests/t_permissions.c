@@ -21,9 +21,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/alloc.h"
 #include "core/doctor/capability.h"
 #include "core/trigger/hwbreak.h"
 #include "core/machine/perf_event.h"
+#include "core/machine/program_rights.h"
+#include "core/machine/ptrace_refusal.h"
 #include "core/trigger/uprobe.h"
 #include "tests/lib_program.h"
 
@@ -71,6 +74,69 @@ static void field_H4_H5_H6_each_refusal_has_its_sentence(void **state)
             "some kernels want CAP_SYS_ADMIN for uprobes");
     refusal(2, ADMIN | SYS_PTRACE, 0, EACCES, MTUI_E_PERM, "a security module");
     refusal(2, 0, 0, ENOSYS, MTUI_E_NOTSUP, "seccomp filter hides it");
+}
+
+/* A process of `user` with capabilities and a tracer, looked at by one of user 1000 with others. */
+static void no_look(unsigned user, unsigned long long its, int tracer, unsigned long long ours, int seccomp, int yama,
+                    bool attach, const char *says)
+{
+    char *root = program_mkdir(), text[300];
+    struct err err = {0};
+    assert_true(program_shell(root, "mkdir -p sys/kernel/yama self 77"));
+    snprintf(text, sizeof text, "%d\n", yama);
+    program_write(root, "sys/kernel/yama/ptrace_scope", text);
+    snprintf(text, sizeof text, "Uid:\t1000\t1000\t1000\t1000\nCapPrm:\t%016llx\nCapEff:\t%016llx\nSeccomp:\t%d\n", ours,
+             ours, seccomp);
+    program_write(root, "self/status", text);
+    snprintf(text, sizeof text, "TracerPid:\t%d\nUid:\t5\t%u\t5\t5\nCapPrm:\t%016llx\n", tracer, user, its);
+    program_write(root, "77/status", text);
+    if (geteuid() == 0 && strcmp(says, "not dumpable") != 0)
+        assert_true(program_shell(root, "chown %u 77/status", user));
+    assert_int_equal(ptrace_refusal_explain(&err, EPERM, root, 77, attach, "open it"), MTUI_E_PERM);
+    if (!strstr(err.text, says) || strncmp(err.text, "open it: refused (Operation not permitted): ", 44) != 0)
+        fail_msg("\"%s\" lacks \"%s\"", err.text, says);
+    program_rmdir(root);
+}
+
+static void field_H6_a_process_that_may_not_be_traced(void **state)
+{
+    (void)state;
+    no_look(1000, 0, 42, SYS_PTRACE, 0, 0, true, "process 42 traces it already");
+    no_look(1000, 0, 42, 0, 0, 0, false, "a security module"); /* a tracer does not forbid to look */
+    no_look(1000, 0, 0, SYS_PTRACE, 0, 3, true, "ptrace_scope is 3, which forbids it to everyone");
+    no_look(1000, 0, 0, SYS_PTRACE, 2, 0, true, "seccomp filter is in force here");
+    no_look(33, 0, 0, 0, 0, 1, true, "it belongs to user 33; run as root");
+    no_look(1000, 0, 0, 0, 0, 1, true, "ptrace_scope is 1; run as root, or sysctl");
+    no_look(1000, ADMIN, 0, 0, 0, 1, false, "it has capabilities that mtui lacks (0x200000 in CapPrm");
+    no_look(0, ADMIN | SYS_PTRACE, 0, SYS_PTRACE, 0, 0, false, "although CAP_SYS_PTRACE is in effect: it has capabilities");
+    no_look(0, SYS_PTRACE, 0, SYS_PTRACE, 0, 0, false, "although CAP_SYS_PTRACE is in effect: a user namespace");
+    if (geteuid() == 0) /* the files of such a process are root's */
+        no_look(1000, 0, 0, 0, 0, 0, false, "not dumpable");
+}
+
+static void field_H6_a_program_that_gains_rights(void **state)
+{
+    (void)state;
+    char *dir = program_mkdir(), what[80] = "", *path = xasprintf("%s/su", dir), want[80];
+    program_write(dir, "su", "x");
+    uid_t owner = geteuid();
+    gid_t group = getegid();
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_false(program_rights_gained(path, owner + 1, group + 1, what, sizeof what));
+    assert_int_equal(chmod(path, 04755), 0);
+    assert_false(program_rights_gained(path, owner, group, what, sizeof what)); /* has them already */
+    if (program_rights_gained(path, owner + 1, group, what, sizeof what)) { /* else mounted without */
+        snprintf(want, sizeof want, "is setuid (user %u)", (unsigned)owner);
+        assert_string_equal(what, want);
+        assert_int_equal(chmod(path, 02755), 0);
+        assert_true(program_rights_gained(path, owner + 1, group + 1, what, sizeof what));
+        snprintf(want, sizeof want, "is setgid (group %u)", (unsigned)group);
+        assert_string_equal(what, want);
+        assert_int_equal(chmod(path, 02745), 0); /* not executable by the group: mandatory locking */
+        assert_false(program_rights_gained(path, owner + 1, group + 1, what, sizeof what));
+    }
+    free(path);
+    program_rmdir(dir);
 }
 
 static void field_B10_breakpoints_in_use_are_told(void **state)
@@ -232,6 +298,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(field_H4_H5_H6_each_refusal_has_its_sentence),
+        cmocka_unit_test(field_H6_a_process_that_may_not_be_traced),
+        cmocka_unit_test(field_H6_a_program_that_gains_rights),
         cmocka_unit_test(field_B10_breakpoints_in_use_are_told),
         cmocka_unit_test(field_H4_capabilities_decide_not_the_user),
         cmocka_unit_test(field_H5_seccomp_is_named),

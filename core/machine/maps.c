@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/vec.h"
+#include "core/machine/ptrace_refusal.h"
 
 #define TEXT_MAX ((size_t)64 << 20) /* 65530 mappings of 4 KiB lines would be four times as much */
 
@@ -139,16 +140,35 @@ int maps_parse(const char *text, size_t len, struct maps **out, struct err *err)
     return parse(copy, len, out, err);
 }
 
-int maps_read(const char *proc_root, pid_t pid, struct maps **out, struct err *err)
+static int open_maps(const char *proc_root, pid_t pid, struct err *err)
 {
-    char path[4096];
+    char path[4096], what[4200];
     snprintf(path, sizeof path, "%s/%d/maps", proc_root ? proc_root : "/proc", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno == ENOENT || errno == ESRCH)
-            return err_set(err, MTUI_E_GONE, "process %d has ended (no %s)", (int)pid, path);
-        return err_errno(err, errno, "open %s", path);
-    }
+    if (fd >= 0)
+        return fd;
+    if (errno == ENOENT || errno == ESRCH)
+        return err_set(err, MTUI_E_GONE, "process %d has ended (no %s)", (int)pid, path);
+    snprintf(what, sizeof what, "open %s", path);
+    if (errno == EACCES || errno == EPERM)
+        return ptrace_refusal_explain(err, errno, proc_root, pid, false, what);
+    return err_errno(err, errno, "%s", what);
+}
+
+int maps_check(const char *proc_root, pid_t pid, struct err *err)
+{
+    int fd = open_maps(proc_root, pid, err);
+    if (fd < 0)
+        return fd;
+    close(fd);
+    return 0;
+}
+
+int maps_read(const char *proc_root, pid_t pid, struct maps **out, struct err *err)
+{
+    int fd = open_maps(proc_root, pid, err);
+    if (fd < 0)
+        return fd;
     size_t len = 0, cap = 1 << 16;
     char *text = malloc(cap);
     for (;;) {
@@ -161,7 +181,7 @@ int maps_read(const char *proc_root, pid_t pid, struct maps **out, struct err *e
         if (!text || len + 1 == cap) {
             close(fd);
             free(text);
-            return err_set(err, text ? MTUI_E_LIMIT : MTUI_E_NOMEM, "%s is too large", path);
+            return err_set(err, text ? MTUI_E_LIMIT : MTUI_E_NOMEM, "the mappings of process %d are too many", (int)pid);
         }
         ssize_t n = read(fd, text + len, cap - 1 - len);
         if (n < 0 && errno == EINTR)
@@ -170,7 +190,7 @@ int maps_read(const char *proc_root, pid_t pid, struct maps **out, struct err *e
             int e = errno;
             close(fd);
             free(text);
-            return err_errno(err, e, "read %s", path);
+            return err_errno(err, e, "read the mappings of process %d", (int)pid);
         }
         if (n == 0)
             break;

@@ -27,8 +27,11 @@ struct map {
 
 struct maps;
 
-/* proc_root NULL means "/proc". A process that is gone gives MTUI_E_GONE. */
+/* proc_root NULL means "/proc". A process that is gone gives MTUI_E_GONE, one that may not be looked into MTUI_E_PERM
+ * with the reason. */
 int maps_read(const char *proc_root, pid_t pid, struct maps **out, struct err *err);
+/* Whether they may be read; MTUI_E_PERM with the reason. */
+int maps_check(const char *proc_root, pid_t pid, struct err *err);
 /* Parses text in the format of /proc/PID/maps; lines that do not parse are left out and counted. */
 int maps_parse(const char *text, size_t len, struct maps **out, struct err *err);
 void maps_free(struct maps *m);

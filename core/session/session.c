@@ -10,8 +10,10 @@
 #include "core/trigger/call_rate.h"
 #include "core/base/fmt.h"
 #include "core/trigger/hit_cost.h"
+#include "core/machine/maps.h"
 #include "core/machine/perf_event.h"
 #include "core/machine/proc_stat.h"
+#include "core/machine/program_rights.h"
 #include "core/session/session_priv.h"
 
 /* How long hits are counted before the first snapshot may be taken, to see what a trigger costs. */
@@ -71,6 +73,10 @@ static int attach_targets(struct session *s, struct err *err)
         if (rc < 0)
             return rc;
         vec_push(&s->targets, t);
+        struct err why;
+        if (maps_check(NULL, s->setup.pids[i], &why) == MTUI_E_PERM)
+            session_log(s, SESSION_WARNING, "functions of process %d will have no names: %s", (int)s->setup.pids[i],
+                        why.text);
     }
     for (size_t i = 0; i < s->setup.n_tids; i++) {
         int rc = check_thread(&s->setup, s->setup.tids[i], err);
@@ -78,6 +84,20 @@ static int attach_targets(struct session *s, struct err *err)
             return rc;
     }
     return 0;
+}
+
+/* Root may trace what runs with other rights; perf's events go whoever opened them. */
+static void tell_rights(struct session *s, const char *program)
+{
+    char what[80];
+    if (!program || !program_rights_gained(program, getuid(), getgid(), what, sizeof what))
+        return;
+    if (s->recorder != PLAN_STEP)
+        session_log(s, SESSION_WARNING, "%s %s: when it starts, the kernel takes away what records it; attach to it "
+                                        "afterwards, as root", program, what);
+    else if (geteuid() != 0)
+        session_log(s, SESSION_WARNING, "%s %s: traced by an ordinary user it starts without these rights, and may "
+                                        "behave differently; run mtui as root", program, what);
 }
 
 static int run_target(struct session *s, struct err *err)
@@ -91,8 +111,10 @@ static int run_target(struct session *s, struct err *err)
     };
     int rc = target_run(s->loop, &run, &session_target_callbacks, s, &t, err);
     free(output);
-    if (rc == 0)
+    if (rc == 0) {
         vec_push(&s->targets, t);
+        tell_rights(s, target_executable(t));
+    }
     return rc;
 }
 

@@ -117,6 +117,8 @@ int session_ping(struct session *s, struct err *err);
 int session_give_up(struct session *s, struct err *err); /* waiting for the outstanding snapshot */
 /* Finishes and keeps everything; called again it presses, as recorder_stop does. */
 int session_stop(struct session *s, struct err *err);
+/* The same for a reason of the program's own, which is then how it ended. */
+int session_stop_since(struct session *s, const char *why, struct err *err);
 /* No trigger fires any more; the recording goes on. */
 int session_disarm(struct session *s, struct err *err);
 /* Deletes snap-N of this session. */

@@ -76,11 +76,16 @@ int session_give_up(struct session *s, struct err *err)
 
 int session_stop(struct session *s, struct err *err)
 {
+    return session_stop_since(s, "stopped, as asked for", err);
+}
+
+int session_stop_since(struct session *s, const char *why, struct err *err)
+{
     if (s->state >= SESSION_ENDED)
         return recording(s, err);
     if (s->state == SESSION_STOPPING)
         return s->rec ? recorder_stop(s->rec, err) : 0;
-    session_begin_stop(s, s->stop_asked ? NULL : "stopped, as asked for");
+    session_begin_stop(s, s->stop_asked ? NULL : why);
     s->stop_asked = true;
     return 0;
 }

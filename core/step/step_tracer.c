@@ -14,6 +14,7 @@
 
 #include "core/base/alloc.h"
 #include "core/machine/proc_stat.h"
+#include "core/machine/ptrace_refusal.h"
 #include "core/step/step_tracer_priv.h"
 
 uint64_t step_tracer_wall_ns(void)
@@ -89,12 +90,11 @@ static int seize(struct step_tracer *t, pid_t tid, struct err *err)
     if (ptrace(PTRACE_SEIZE, tid, NULL,
                (void *)(intptr_t)(PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
                                   PTRACE_O_TRACESYSGOOD)) != 0) {
+        char what[64];
         if (errno == ESRCH)
             return 0;
-        return err_errno(err, errno,
-                         "cannot trace thread %d (another tracer, a debugger, or no permission: run "
-                         "as root or set kernel.yama.ptrace_scope=0)",
-                         (int)tid);
+        snprintf(what, sizeof what, "cannot trace thread %d", (int)tid);
+        return ptrace_refusal_explain(err, errno, NULL, t->opt.pid, true, what);
     }
     step_tracer_add(t, tid);
     return 1;

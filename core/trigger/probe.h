@@ -48,6 +48,8 @@ struct probe_site {
     const char *label; /* for messages: "libc.so.6!malloc" */
     const char *refused; /* the instruction, when no uprobe can sit on it (uprobe_fits) and only a
                           * hardware breakpoint can; else NULL */
+    bool only_kept;      /* if it is armed, it stays; it is not armed anew, since the path may mean another file by
+                          * now. Found by its label and offset */
     bool only_to_stop;   /* a uprobe can, but not one that stops the thread (uprobe_leaves) */
 };
 

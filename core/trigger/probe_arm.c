@@ -131,7 +131,8 @@ static struct probe_armed site_copy(struct probe_machine *m, const struct probe_
 {
     struct probe_armed a = {.number = ++m->next_number, .site = *s, .fd = -1};
     a.file = file_get(m, s->path);
-    a.site.path = s->path ? xstrdup(s->path) : NULL;
+    /* Whoever arms it elsewhere, too, means this file, whatever has become of the path (of a mapping, after an exec). */
+    a.site.path = a.file < 0 ? NULL : xasprintf("/proc/self/fd/%d", a.file);
     a.site.label = xstrdup(s->label ? s->label : "a site");
     a.site.refused = s->refused ? xstrdup(s->refused) : NULL;
     return a;
@@ -318,6 +319,17 @@ int probe_move_carrier(struct probe_machine *m, struct probe_process *p, struct 
     }
 }
 
+static bool is_kept(const struct probe_armed *a, const struct probe_site *sites, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        const struct probe_site *x = &a->site, *y = &sites[k];
+        if (y->only_kept && x->trigger == y->trigger && x->role == y->role && x->condition == y->condition &&
+            x->offset == y->offset && y->label && strcmp(x->label, y->label) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The next set of sites: those that stay (in their order, so that numbers ascend), then new ones.
  */
 static void plan(struct probe_machine *m, const struct probe_process *p, bool keep,
@@ -325,8 +337,13 @@ static void plan(struct probe_machine *m, const struct probe_process *p, bool ke
 {
     VEC(struct probe_armed) wanted = {0};
     for (size_t k = 0; k < n; k++)
-        vec_push(&wanted, site_copy(m, &sites[k]));
+        if (!sites[k].only_kept)
+            vec_push(&wanted, site_copy(m, &sites[k]));
     for (size_t i = 0; keep && i < p->sites.len; i++) {
+        if (is_kept(&p->sites.data[i], sites, n)) {
+            vec_push(&next->sites, p->sites.data[i]);
+            continue;
+        }
         for (size_t k = 0; k < wanted.len; k++) {
             if (same_site(next->mechanism, &p->sites.data[i], &wanted.data[k])) {
                 vec_push(&next->sites, p->sites.data[i]);

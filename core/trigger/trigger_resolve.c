@@ -21,6 +21,7 @@ void trigger_places_free(struct trigger_places *p)
     }
     vec_free(&p->sites);
     free(p->where);
+    free(p->file);
     free(p->note);
     *p = (struct trigger_places){0};
 }
@@ -275,6 +276,7 @@ int trigger_resolve(struct modules *m, const struct trigger *t, uint32_t number,
         rc = 0;
     if (rc == 0) {
         p.where = where_of(m, t, &found);
+        p.file = xstrdup(modules_at(m, found.data[0].module)->path);
         *out = p;
     } else {
         trigger_places_free(&p);

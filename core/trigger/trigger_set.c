@@ -4,13 +4,6 @@
 
 #include "core/base/alloc.h"
 
-void trigger_set_say(struct trigger_set *s, char *sentence)
-{
-    if (s->callbacks.message)
-        s->callbacks.message(s->arg, sentence);
-    free(sentence);
-}
-
 /* ---- Life ---- */
 
 struct trigger_set *trigger_set_new(struct loop *loop, const struct trigger_set_options *options,
@@ -102,7 +95,8 @@ void trigger_set_each_site(const struct trigger_set *s,
     for (size_t p = 0; p < s->processes.len; p++)
         for (size_t i = 0; i < s->processes.data[p]->armed.len; i++) {
             const struct armed *a = &s->processes.data[p]->armed.data[i];
-            for (size_t k = 0; k < a->places.sites.len; k++)
+            /* What the program that runs now lacks has a path that may mean another file. */
+            for (size_t k = 0; !a->missing && k < a->places.sites.len; k++)
                 fn(arg, &a->places.sites.data[k]);
         }
 }

@@ -160,8 +160,10 @@ static int arm_process(struct trigger_set *s, struct process *p, struct err *err
         const struct armed *a = &p->armed.data[i];
         /* An address, unlike a file, means nothing in another program. */
         bool stale = a->missing && stats.mechanism != PROBE_UPROBE;
-        for (size_t k = 0; !stale && k < a->places.sites.len; k++)
+        for (size_t k = 0; !stale && k < a->places.sites.len; k++) {
             vec_push(&sites, a->places.sites.data[k]);
+            sites.data[sites.len - 1].only_kept = a->missing;
+        }
     }
     int rc = probe_set_sites(s->probe, p->pid, sites.data, sites.len, err);
     vec_free(&sites);
@@ -214,20 +216,6 @@ static void note_armed(struct trigger_set *s)
             s->entries.data[i].policy.armed_ns = now;
 }
 
-/* Of a program that has started. */
-static void say_not_there(struct trigger_set *s, const struct entry *e, const struct err *why)
-{
-    const char *near = strstr(why->text, "; near: ");
-    const char *slash = s->executable ? strrchr(s->executable, '/') : NULL;
-    const char *program = slash ? slash + 1 : s->executable ? s->executable : "the program";
-    if (e->trigger.kind == TRIGGER_SYMBOL && !e->trigger.module && why->code == MTUI_E_NOENT)
-        trigger_set_say(s, xasprintf("%s: no function of that name in %s or its libraries so far%s; waiting for one "
-                                     "that is loaded later (^C ends)",
-                                     e->trigger.text, program, near ? near : ""));
-    else
-        trigger_set_say(s, xasprintf("%s: %s; waiting for what is loaded later (^C ends)", e->trigger.text, why->text));
-}
-
 /* What was looked for and found, or not; what fails otherwise stays as it was. True: something that was pending is
  * there now. */
 static bool take_found(struct trigger_set *s, struct process *p, struct trigger_found *f)
@@ -240,7 +228,7 @@ static bool take_found(struct trigger_set *s, struct process *p, struct trigger_
     a->missing = f->rc < 0;
     if (f->rc < 0) {
         if (f->err.code && e->status == TRIGGER_PENDING)
-            say_not_there(s, e, &f->err);
+            trigger_set_say_not_there(s, e, &f->err);
         if (e->status != TRIGGER_PENDING)
             set_where(e, TRIGGER_PENDING, xstrdup("pending: not in what is mapped now"));
         return false;
@@ -377,9 +365,7 @@ static void on_grace_over(void *arg)
         if (e->status != TRIGGER_PENDING)
             continue;
         set_where(e, TRIGGER_DISARMED, xstrdup("disarmed: the program that runs now lacks it"));
-        trigger_set_say(s, xasprintf("trigger %s is disarmed: the program was replaced (exec) by one that does "
-                         "not have it",
-                         e->trigger.text));
+        trigger_set_say_gone(s, i);
     }
 }
 
@@ -413,7 +399,8 @@ static void on_exec(struct trigger_set *s, struct process *p, const char *name)
         s->startup_timer = loop_add_timer(s->loop, loop_now_ns(s->loop) + STARTUP_NS, on_started, s);
     if (started || s->entries.len == 0)
         return;
-    trigger_set_say(s, xasprintf("process %d runs another program now: %s", (int)p->pid, comm));
+    trigger_set_say(s, xasprintf("process %d runs another program now: %s%s", (int)p->pid, comm,
+                                 s->options.may_pend ? "; triggers wait until it maps what they name" : ""));
     if (!s->options.may_pend && !s->grace_timer)
         s->grace_timer =
             loop_add_timer(s->loop, loop_now_ns(s->loop) + EXEC_GRACE_NS, on_grace_over, s);
@@ -511,22 +498,6 @@ static void on_trouble(void *arg, const char *sentence)
 }
 
 /* ---- Arming ---- */
-
-void trigger_set_tell_late(struct trigger_set *s)
-{
-    struct probe_stats stats;
-    if (s->held || s->late_told || s->options.handed_over || !s->probe || s->entries.len == 0)
-        return;
-    probe_stats(s->probe, &stats);
-    bool threads = stats.mechanism != PROBE_AUTO && !stats.covers_births, children = s->options.probe.children;
-    if (!threads && !children)
-        return;
-    s->late_told = true;
-    trigger_set_say(s, xasprintf("%s are watched a moment after they start: first calls may be missed",
-                                 !threads    ? "children"
-                                 : !children ? "new threads"
-                                             : "children and new threads"));
-}
 
 /* What was resolved beforehand holds when the mappings are the same still; else at least the symbols are
  * read already. False: to be resolved. */

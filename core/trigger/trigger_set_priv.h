@@ -88,8 +88,18 @@ struct trigger_set {
     VEC(struct cut_call) cut; /* of threads that have just ended: whether their process does is to be seen */
 };
 
+/* ---- trigger_set_say.c ---- */
+
 /* Calls trigger_set.h's message and frees the sentence. */
 void trigger_set_say(struct trigger_set *s, char *sentence);
+/* Once, what the means in use see too late. */
+void trigger_set_tell_late(struct trigger_set *s);
+/* Of a program that has started. */
+void trigger_set_say_not_there(struct trigger_set *s, const struct entry *e, const struct err *why);
+/* Of one that was replaced. */
+void trigger_set_say_gone(struct trigger_set *s, size_t trigger);
+
+/* ---- trigger_set.c ---- */
 
 /* Handed over: tells of the places. MTUI_E_NOTSUP when more of p's need a hardware breakpoint than there are. */
 int trigger_set_tell_sites(struct trigger_set *s, const struct process *p, struct err *err);
@@ -98,9 +108,6 @@ int trigger_set_tell_sites(struct trigger_set *s, const struct process *p, struc
 
 void trigger_set_process_free(struct trigger_set *s, struct process *p);
 struct process *trigger_set_find_process(const struct trigger_set *s, pid_t pid);
-
-/* Says, once, what the means in use see too late. */
-void trigger_set_tell_late(struct trigger_set *s);
 
 /* What the target does. */
 void trigger_set_on_event(void *arg, const struct probe_event *event);

@@ -171,7 +171,8 @@ static void stop_without_triggers(struct batch *b, const struct session_status *
         return;
     fputs("mtui: no trigger is left that could fire: the recording ends\n", stderr);
     b->asked = true;
-    session_stop(b->session, NULL);
+    session_stop_since(b->session, "ended, since the program was replaced (exec) by one that has none of the triggers",
+                       NULL);
 }
 
 /* A signal as of any other program in a pipe says enough. */

@@ -100,6 +100,16 @@ static void names(const struct record *r, const struct session_setup *setup, int
     }
 }
 
+/* The program was replaced by one that has none of them: the recording goes on without. */
+static bool all_gone(const struct record *r)
+{
+    const struct trigger_set *t = session_triggers(r->session);
+    size_t n = t && trigger_set_processes(t) ? trigger_set_count(t) : 0, gone = 0;
+    for (uint32_t i = 0; i < n; i++)
+        gone += trigger_set_status(t, i) == TRIGGER_DISARMED;
+    return n > 0 && gone == n;
+}
+
 static void draw_trigger(struct record *r, struct surface *s, struct rect at, int row,
                          const struct session_setup *setup)
 {
@@ -111,7 +121,9 @@ static void draw_trigger(struct record *r, struct surface *s, struct rect at, in
         conditions(when, sizeof when, &setup->when, running, setup->n_triggers > 1);
     if (running && setup->n_triggers == 1) /* several have counts of their own */
         snprintf(hits, sizeof hits, "   [hits %s]", fmt_count(n, r->status.hits));
-    if (running && r->status.disarmed)
+    if (running && all_gone(r))
+        strcat(hits, " gone by exec");
+    else if (running && r->status.disarmed)
         strcat(hits, " disarmed");
     int taken = 1 + V_RECORD_LABEL_COLS + (int)strlen(when) + (int)strlen(hits);
     names(r, setup, at.cols - taken, text, sizeof text);
