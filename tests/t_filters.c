@@ -15,13 +15,8 @@
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
 #include "tests/lib_run.h"
-#include "tui/analysis/v_calls.h"
-#include "tui/analysis/v_compare.h"
-#include "tui/analysis/v_event.h"
-#include "tui/analysis/v_function.h"
+#include "tests/lib_screens.h"
 #include "tui/term/glyph.h"
-#include "tui/term/theme.h"
-#include "tui/timeline/v_timeline.h"
 #include "tui/ui/model.h"
 #include "tui/ui/ui.h"
 
@@ -41,9 +36,6 @@ static const char program[] = "thread 100 main\n"
                               "thread 200 other\n"
                               "+ 0 run /bin/app\n+ 50 f /lib/libf.so\n - 150\n- 400\n";
 
-static const struct view_ops *const views[] = {&view_timeline, &view_function, &view_event, &view_calls,
-                                               &view_compare};
-
 static char *clipboard;
 
 static bool copy(void *arg, const char *text)
@@ -56,72 +48,14 @@ static bool copy(void *arg, const char *text)
 
 static const struct ui_hooks hooks = {.copy = copy};
 
-struct rig {
-    struct model *m;
-    struct keymap *km;
-    struct theme *theme;
-    struct ui *ui;
-    struct surface *s;
-    struct trace *t;
-};
-
-static void rig_open(struct rig *r)
+static void open_program(struct screens *r)
 {
-    *r = (struct rig){.m = model_new(NULL, NULL), .km = keymap_new(), .theme = theme_new(COLOR_256)};
-    r->t = gentrace_parse(program);
-    r->m->theme = r->theme;
-    r->m->glyphs = glyphs_of(GLYPHS_ASCII);
-    r->ui = ui_new(r->m, r->km, views, sizeof views / sizeof *views, &hooks, NULL);
-    r->s = surface_new(40, 130);
-    model_set_trace(r->m, r->t, "snap 1", NULL, NULL);
-    ui_draw(r->ui, r->s);
-}
-
-static void rig_close(struct rig *r)
-{
-    ui_free(r->ui);
-    model_free(r->m);
-    keymap_free(r->km);
-    theme_free(r->theme);
-    surface_free(r->s);
-    trace_free(r->t);
-}
-
-static void press(struct rig *r, const char *keys)
-{
-    char copy[200], *save = NULL;
-    snprintf(copy, sizeof copy, "%s", keys);
-    for (char *k = strtok_r(copy, " ", &save); k; k = strtok_r(NULL, " ", &save)) {
-        struct key key;
-        assert_int_equal(key_parse(k, &key, NULL), 0);
-        ui_key(r->ui, key);
-    }
-    ui_draw(r->ui, r->s);
-}
-
-static void type(struct rig *r, const char *opener, const char *text)
-{
-    press(r, opener);
-    for (const char *p = text; *p; p++)
-        ui_key(r->ui, (struct key){(uint32_t)*p, 0});
-    press(r, "Enter");
-}
-
-static void command(struct rig *r, const char *line)
-{
-    struct err err = {0};
-    if (ui_command(r->ui, line, &err) < 0)
-        fail_msg("%s: %s", line, err.text);
-    ui_draw(r->ui, r->s);
-}
-
-static bool see(struct rig *r, const char *text)
-{
-    return golden_find(r->s, text);
+    screens_open(r, &(struct screens_setup){.t = gentrace_parse(program), .hooks = &hooks, .rows = 40, .cols = 130,
+                                            .glyphs = GLYPHS_ASCII});
 }
 
 /* The text of the first row that begins so, or "". */
-static const char *row_with(struct rig *r, const char *beginning)
+static const char *row_with(struct screens *r, const char *beginning)
 {
     static char row[600];
     for (int i = 1; i < 37; i++) {
@@ -141,12 +75,12 @@ struct filter_case {
     int kept; /* −1: refused */
 };
 
-static void check(struct rig *r, const struct filter_case *cases, size_t n, const char *of)
+static void check(struct screens *r, const struct filter_case *cases, size_t n, const char *of)
 {
     char want[80], before[80] = "";
     for (size_t i = 0; i < n; i++) {
         r->m->say[0] = '\0';
-        type(r, "\\", cases[i].text);
+        screens_type(r, "\\", cases[i].text);
         if (cases[i].kept >= 0) {
             snprintf(want, sizeof want, " %d of %s", cases[i].kept, of);
             if (r->m->say[0])
@@ -156,7 +90,7 @@ static void check(struct rig *r, const struct filter_case *cases, size_t n, cons
             fail_msg("%s was not refused", cases[i].text);
         }
         ui_draw(r->ui, r->s);
-        if (!see(r, before)) /* refused: those of before stay */
+        if (!screens_see(r, before)) /* refused: those of before stay */
             fail_msg("%s: not '%s'", cases[i].text, before);
     }
 }
@@ -176,14 +110,14 @@ static void of_functions(void **state)
         {"bogus=3", -1},  {"totals>1us", -1},   {"calls=abc", -1},     {"module>x", -1}, {"self%>x", -1},
         {"calls>", -1},   {"module=", -1},      {"total>soon", -1},    {"dur>1us", -1},
     };
-    struct rig r;
-    rig_open(&r);
-    command(&r, "functions");
+    struct screens r;
+    open_program(&r);
+    screens_command(&r, "functions");
     CHECK(&r, cases, "5 functions");
-    type(&r, "\\", "bogus=3");
+    screens_type(&r, "\\", "bogus=3");
     assert_string_equal(r.m->say, "bogus is none of name module calls total self self% min avg p50 p99 max; "
                                   "name=TEXT takes any text");
-    rig_close(&r);
+    screens_close(&r);
 }
 
 static void of_calls_and_compare(void **state)
@@ -199,34 +133,34 @@ static void of_calls_and_compare(void **state)
         {"total<101", 3}, {"med.call>=3", 1}, {"g", 1},  {"vector<int>", 1},   {"", 4},
         {"bogus=1", -1},   {"max>1", -1},
     };
-    struct rig r;
-    rig_open(&r);
-    command(&r, "functions");
-    type(&r, "\\", "name=f");
-    press(&r, "L");
+    struct screens r;
+    open_program(&r);
+    screens_command(&r, "functions");
+    screens_type(&r, "\\", "name=f");
+    screens_press(&r, "L");
     assert_string_equal(ui_screen(r.ui), "calls");
     CHECK(&r, calls, "4 calls");
-    command(&r, "functions");
-    type(&r, "\\", "main");
-    press(&r, "M"); /* its one call, which is the median: f 60 in 3 calls, g 100 in 2, push 5, itself 835 */
+    screens_command(&r, "functions");
+    screens_type(&r, "\\", "main");
+    screens_press(&r, "M"); /* its one call, which is the median: f 60 in 3 calls, g 100 in 2, push 5, itself 835 */
     assert_string_equal(ui_screen(r.ui), "compare");
     CHECK(&r, compare, "4 functions");
-    rig_close(&r);
+    screens_close(&r);
 }
 
 static void kinds_of_marks(void **state)
 {
     (void)state;
-    struct rig r;
-    rig_open(&r);
-    command(&r, "events");
-    type(&r, "\\", "kind=trigger tid=all");
-    assert_true(see(&r, "TRIGGER") && !see(&r, "something else"));
-    type(&r, "\\", "kind=note");
-    assert_true(!see(&r, "TRIGGER") && see(&r, "something else"));
-    type(&r, "\\", "kind=mark");
-    assert_true(see(&r, "TRIGGER") && see(&r, "something else"));
-    rig_close(&r);
+    struct screens r;
+    open_program(&r);
+    screens_command(&r, "events");
+    screens_type(&r, "\\", "kind=trigger tid=all");
+    assert_true(screens_see(&r, "TRIGGER") && !screens_see(&r, "something else"));
+    screens_type(&r, "\\", "kind=note");
+    assert_true(!screens_see(&r, "TRIGGER") && screens_see(&r, "something else"));
+    screens_type(&r, "\\", "kind=mark");
+    assert_true(screens_see(&r, "TRIGGER") && screens_see(&r, "something else"));
+    screens_close(&r);
 }
 
 /* Above the prompt, and in the help of each screen; that lists no key which does nothing there. */
@@ -243,24 +177,24 @@ static void said_where_it_is_needed(void **state)
         {"timeline", "TEXT in the name or id of a thread", "in name or id of thread, process", "mark the row"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct rig r;
-        rig_open(&r);
+        struct screens r;
+        open_program(&r);
         if (i == 2 || i == 3)
-            command(&r, "functions");
-        command(&r, cases[i].screen);
-        press(&r, "\\");
-        if (!see(&r, cases[i].prompt))
+            screens_command(&r, "functions");
+        screens_command(&r, cases[i].screen);
+        screens_press(&r, "\\");
+        if (!screens_see(&r, cases[i].prompt))
             fail_msg("%s: nothing about filters", cases[i].screen);
-        press(&r, "x");
-        assert_true(see(&r, cases[i].prompt)); /* while it is typed, too */
-        press(&r, "Esc");
-        assert_false(see(&r, cases[i].prompt));
-        press(&r, "?");
-        assert_false(see(&r, cases[i].lacks));
-        type(&r, "/", cases[i].help);
-        if (!see(&r, cases[i].help))
+        screens_press(&r, "x");
+        assert_true(screens_see(&r, cases[i].prompt)); /* while it is typed, too */
+        screens_press(&r, "Esc");
+        assert_false(screens_see(&r, cases[i].prompt));
+        screens_press(&r, "?");
+        assert_false(screens_see(&r, cases[i].lacks));
+        screens_type(&r, "/", cases[i].help);
+        if (!screens_see(&r, cases[i].help))
             fail_msg("%s: its help", cases[i].screen);
-        rig_close(&r);
+        screens_close(&r);
     }
 }
 
@@ -270,59 +204,59 @@ static void said_where_it_is_needed(void **state)
 static void a_mark_stays_on_its_call(void **state)
 {
     (void)state;
-    struct rig r;
-    rig_open(&r);
-    command(&r, "functions");
-    type(&r, "\\", "name=f");
-    press(&r, "L Space j Space"); /* 100 and, one row on, 20: Space goes to the next row */
+    struct screens r;
+    open_program(&r);
+    screens_command(&r, "functions");
+    screens_type(&r, "\\", "name=f");
+    screens_press(&r, "L Space j Space"); /* 100 and, one row on, 20: Space goes to the next row */
     assert_non_null(strstr(row_with(&r, "*  "), "100 ns"));
-    assert_true(see(&r, "2 marked"));
-    command(&r, "sort start"); /* 10 at 10, 100 at 50, 20 at 100, 30 at 200 */
+    assert_true(screens_see(&r, "2 marked"));
+    screens_command(&r, "sort start"); /* 10 at 10, 100 at 50, 20 at 100, 30 at 200 */
     assert_non_null(strstr(row_with(&r, "*  "), "100 ns"));
-    press(&r, "o"); /* thread 100: the other call is not shown */
-    assert_true(see(&r, "1 marked"));
-    press(&r, "g");
+    screens_press(&r, "o"); /* thread 100: the other call is not shown */
+    assert_true(screens_see(&r, "1 marked"));
+    screens_press(&r, "g");
     assert_non_null(strstr(row_with(&r, "*  "), " 20 ns"));
-    press(&r, "o");
-    assert_true(see(&r, "2 marked"));
-    press(&r, "G");
+    screens_press(&r, "o");
+    assert_true(screens_see(&r, "2 marked"));
+    screens_press(&r, "G");
     assert_non_null(strstr(row_with(&r, "*  "), "100 ns"));
     /* More of the trace is there: other objects, the same calls. */
     struct trace *more = gentrace_parse(program);
     r.m->loading.active = r.m->loading.part = true;
     model_grow_trace(r.m, more, NULL, NULL, NULL);
     ui_draw(r.ui, r.s);
-    assert_true(see(&r, "2 marked"));
+    assert_true(screens_see(&r, "2 marked"));
     assert_non_null(strstr(row_with(&r, "*  "), "100 ns"));
-    press(&r, "Esc");
-    assert_false(see(&r, "marked"));
+    screens_press(&r, "Esc");
+    assert_false(screens_see(&r, "marked"));
     trace_free(r.t);
     r.t = more;
-    rig_close(&r);
+    screens_close(&r);
 }
 
 static void marks_are_what_is_copied_and_written(void **state)
 {
     (void)state;
-    struct rig r;
+    struct screens r;
     char *dir = run_temp_dir(), path[300], line[320];
-    rig_open(&r);
-    command(&r, "functions");
-    command(&r, "sort self"); /* main, run, f, g, push */
-    press(&r, "y");
+    open_program(&r);
+    screens_command(&r, "functions");
+    screens_command(&r, "sort self"); /* main, run, f, g, push */
+    screens_press(&r, "y");
     assert_string_equal(r.m->say, "copied: main");
     assert_string_equal(clipboard, "main");
-    press(&r, "Space j Space y");
+    screens_press(&r, "Space j Space y");
     assert_string_equal(r.m->say, "copied 2 names");
     assert_string_equal(clipboard, "main\nf");
     free(clipboard);
     clipboard = NULL;
-    type(&r, "\\", "name=f");
-    press(&r, "L");
-    press(&r, "Space j Space");
+    screens_type(&r, "\\", "name=f");
+    screens_press(&r, "L");
+    screens_press(&r, "Space j Space");
     snprintf(path, sizeof path, "%s/calls.tsv", dir);
     snprintf(line, sizeof line, "export %s", path);
-    command(&r, line);
+    screens_command(&r, line);
     assert_non_null(strstr(r.m->say, "2 marked calls written to"));
     char *text = run_read_file(path, NULL);
     assert_string_equal(text, "duration_ns\ttimes_p50\tstart_ns\ttid\tnote\tcaller\n"
@@ -330,21 +264,21 @@ static void marks_are_what_is_copied_and_written(void **state)
     /* With its format; and a format of the trace is not the name of a file. */
     unlink(path);
     snprintf(line, sizeof line, "export tsv %s", path);
-    command(&r, line);
+    screens_command(&r, line);
     assert_non_null(strstr(r.m->say, path));
     char *again = run_read_file(path, NULL);
     assert_string_equal(again, text);
-    command(&r, "export json x.json");
+    screens_command(&r, "export json x.json");
     assert_string_equal(r.m->say, "lists are written as tsv; the trace as json: on the timeline");
     assert_int_equal(access("json x.json", F_OK), -1);
-    press(&r, "x");
-    assert_true(see(&r, "Export (FORMAT FILE): tsv calls.tsv"));
-    press(&r, "Esc");
+    screens_press(&r, "x");
+    assert_true(screens_see(&r, "Export (FORMAT FILE): tsv calls.tsv"));
+    screens_press(&r, "Esc");
     free(again);
     free(text);
     run_remove_tree(dir);
     free(dir);
-    rig_close(&r);
+    screens_close(&r);
 }
 
 /* ---- Orders ---- */
@@ -352,30 +286,30 @@ static void marks_are_what_is_copied_and_written(void **state)
 static void the_arrow_shows_the_way(void **state)
 {
     (void)state;
-    struct rig r;
-    rig_open(&r);
-    command(&r, "functions");
-    assert_true(see(&r, "vSELF ") && !see(&r, "^"));
-    press(&r, "I");
-    assert_true(see(&r, "^SELF "));
-    press(&r, "I");
-    press(&r, "F6");
-    assert_true(see(&r, ":sort"));
+    struct screens r;
+    open_program(&r);
+    screens_command(&r, "functions");
+    assert_true(screens_see(&r, "vSELF ") && !screens_see(&r, "^"));
+    screens_press(&r, "I");
+    assert_true(screens_see(&r, "^SELF "));
+    screens_press(&r, "I");
+    screens_press(&r, "F6");
+    assert_true(screens_see(&r, ":sort"));
     for (const char *p = "function"; *p; p++)
         ui_key(r.ui, (struct key){(uint32_t)*p, 0});
-    press(&r, "Enter");
-    assert_true(see(&r, "sort: FUNCTION") && see(&r, "FUNCTION^")); /* f, g, main, ... */
-    type(&r, "\\", "name=f");
-    press(&r, "L");
-    assert_true(see(&r, "vDURATION"));
-    press(&r, "F6");
-    assert_true(see(&r, ":sort"));
-    press(&r, "Esc");
-    command(&r, "sort start");
-    assert_true(see(&r, "^START"));
-    press(&r, "I");
-    assert_true(see(&r, "vSTART"));
-    rig_close(&r);
+    screens_press(&r, "Enter");
+    assert_true(screens_see(&r, "sort: FUNCTION") && screens_see(&r, "FUNCTION^")); /* f, g, main, ... */
+    screens_type(&r, "\\", "name=f");
+    screens_press(&r, "L");
+    assert_true(screens_see(&r, "vDURATION"));
+    screens_press(&r, "F6");
+    assert_true(screens_see(&r, ":sort"));
+    screens_press(&r, "Esc");
+    screens_command(&r, "sort start");
+    assert_true(screens_see(&r, "^START"));
+    screens_press(&r, "I");
+    assert_true(screens_see(&r, "vSTART"));
+    screens_close(&r);
 }
 
 /* ---- Of a range ---- */
@@ -383,14 +317,14 @@ static void the_arrow_shows_the_way(void **state)
 static void whole_calls_in_a_range(void **state)
 {
     (void)state;
-    struct rig r;
-    rig_open(&r);
-    command(&r, "functions");
-    assert_false(see(&r, "whole calls"));
+    struct screens r;
+    open_program(&r);
+    screens_command(&r, "functions");
+    assert_false(screens_see(&r, "whole calls"));
     model_set_range(r.m, 110, 210);
     ui_draw(r.ui, r.s);
-    assert_true(see(&r, "TOTAL, SELF within A-B; MIN to MAX of whole calls; no gaps in here"));
-    rig_close(&r);
+    assert_true(screens_see(&r, "TOTAL, SELF within A-B; MIN to MAX of whole calls; no gaps in here"));
+    screens_close(&r);
 }
 
 /* ---- Events ---- */
@@ -398,26 +332,26 @@ static void whole_calls_in_a_range(void **state)
 static void events_follow_again(void **state)
 {
     (void)state;
-    struct rig r;
-    rig_open(&r);
-    command(&r, "goto 10");
-    command(&r, "events");
-    press(&r, "f");
-    command(&r, "timeline");
-    command(&r, ":400"); /* a time alone is one to go to */
+    struct screens r;
+    open_program(&r);
+    screens_command(&r, "goto 10");
+    screens_command(&r, "events");
+    screens_press(&r, "f");
+    screens_command(&r, "timeline");
+    screens_command(&r, ":400"); /* a time alone is one to go to */
     assert_int_equal(r.m->cursor_ns, 400);
-    command(&r, "events");
+    screens_command(&r, "events");
     assert_true(strstr(row_with(&r, ">"), " f") != NULL);
-    assert_false(see(&r, "following the timeline's cursor"));
-    press(&r, "f");
-    assert_true(see(&r, "following the timeline's cursor"));
+    assert_false(screens_see(&r, "following the timeline's cursor"));
+    screens_press(&r, "f");
+    assert_true(screens_see(&r, "following the timeline's cursor"));
     assert_true(strstr(row_with(&r, ">"), " g") != NULL);
-    press(&r, "f"); /* off: what else is changed leaves the place */
-    command(&r, "goto 100");
-    press(&r, "o");
+    screens_press(&r, "f"); /* off: what else is changed leaves the place */
+    screens_command(&r, "goto 100");
+    screens_press(&r, "o");
     assert_true(strstr(row_with(&r, ">"), " f") != NULL);
     assert_int_equal(r.m->cursor_ns, 400);
-    rig_close(&r);
+    screens_close(&r);
 }
 
 int main(void)

@@ -20,14 +20,9 @@
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
 #include "tests/lib_run.h"
-#include "tui/analysis/v_calls.h"
-#include "tui/analysis/v_compare.h"
-#include "tui/analysis/v_event.h"
-#include "tui/analysis/v_function.h"
+#include "tests/lib_screens.h"
 #include "tui/choose/v_process.h"
 #include "tui/term/glyph.h"
-#include "tui/term/theme.h"
-#include "tui/timeline/v_timeline.h"
 #include "tui/ui/model.h"
 #include "tui/ui/settings.h"
 #include "tui/ui/ui.h"
@@ -46,16 +41,10 @@ static void *create_processes(struct model *m)
 }
 
 struct rig {
+    struct screens x;
     struct loop *loop;
     struct settings *settings;
-    struct model *m;
-    struct keymap *km;
-    struct theme *theme;
     struct view_ops processes;
-    const struct view_ops *views[6];
-    struct ui *ui;
-    struct surface *s;
-    struct trace *t;
 };
 
 /* ---- What is in the lists ---- */
@@ -123,36 +112,26 @@ static uint64_t no_clock(void *arg)
 /* Without a loop the work on a trace is done at once; Processes wants one. */
 static void rig_open(struct rig *r, bool processes)
 {
-    *r = (struct rig){.loop = NULL, .settings = settings_new(), .km = keymap_new(), .theme = theme_new(COLOR_256)};
-    make_processes();
-    r->loop = processes ? loop_new_with_clock(no_clock, NULL) : NULL;
-    r->m = model_new(r->loop, r->settings);
-    r->m->theme = r->theme;
-    r->m->glyphs = glyphs_of(GLYPHS_ASCII);
-    r->processes = view_process;
-    r->processes.create = create_processes;
-    const struct view_ops *views[] = {&view_timeline, &view_function, &view_event,
-                                      &view_calls,    &view_compare,  &r->processes};
-    memcpy(r->views, views, sizeof views);
     char *text = trace_text();
-    r->t = gentrace_parse(text);
+    make_processes();
+    *r = (struct rig){.settings = settings_new(),
+                      .loop = processes ? loop_new_with_clock(no_clock, NULL) : NULL,
+                      .processes = view_process};
+    r->processes.create = create_processes;
+    screens_open(&r->x, &(struct screens_setup){.t = processes ? NULL : gentrace_parse(text),
+                                                .loop = r->loop,
+                                                .settings = r->settings,
+                                                .more = processes ? &r->processes : NULL,
+                                                .glyphs = GLYPHS_ASCII,
+                                                .rows = ROWS,
+                                                .cols = COLS});
     free(text);
-    r->ui = ui_new(r->m, r->km, r->views, sizeof views / sizeof *views - !processes, NULL, NULL);
-    r->s = surface_new(ROWS, COLS);
-    if (!processes)
-        model_set_trace(r->m, r->t, "snap 1", NULL, NULL);
-    ui_draw(r->ui, r->s);
 }
 
 static void rig_close(struct rig *r)
 {
-    ui_free(r->ui);
-    model_free(r->m);
-    keymap_free(r->km);
+    screens_close(&r->x);
     settings_free(r->settings);
-    theme_free(r->theme);
-    surface_free(r->s);
-    trace_free(r->t);
     loop_free(r->loop);
     run_remove_tree(proc_root);
     free(proc_root);
@@ -160,37 +139,8 @@ static void rig_close(struct rig *r)
 
 /* ---- Doing and seeing ---- */
 
-static void press(struct rig *r, const char *keys)
-{
-    char copy[200], *save = NULL;
-    snprintf(copy, sizeof copy, "%s", keys);
-    for (char *k = strtok_r(copy, " ", &save); k; k = strtok_r(NULL, " ", &save)) {
-        struct key key;
-        assert_int_equal(key_parse(k, &key, NULL), 0);
-        ui_key(r->ui, key);
-    }
-    ui_draw(r->ui, r->s);
-}
-
-static void type(struct rig *r, const char *opener, const char *text)
-{
-    press(r, opener);
-    press(r, "^U");
-    for (const char *p = text; *p; p++)
-        ui_key(r->ui, (struct key){(uint32_t)*p, 0});
-    press(r, "Enter");
-}
-
-static void command(struct rig *r, const char *line)
-{
-    struct err err = {0};
-    if (ui_command(r->ui, line, &err) < 0)
-        fail_msg("%s: %s", line, err.text);
-    ui_draw(r->ui, r->s);
-}
-
 /* The row of the titles, or −1. */
-static int header_row(struct rig *r, const char *title)
+static int header_row(struct screens *r, const char *title)
 {
     for (int row = 1; row < ROWS; row++) {
         char *line = golden_row(r->s, row);
@@ -203,7 +153,7 @@ static int header_row(struct rig *r, const char *title)
 }
 
 /* The row of the pointer, or −1. */
-static int pointer_row(struct rig *r, int head)
+static int pointer_row(struct screens *r, int head)
 {
     for (int row = head + 1; row < ROWS - 2; row++)
         if (surface_at(r->s, row, 0)->cp == glyph(r->m->glyphs, GLYPH_POINTER))
@@ -238,7 +188,7 @@ static const struct list_case cases[] = {
 };
 
 struct screen {
-    struct rig *r;
+    struct screens *r;
     const struct list_case *c;
     int head;               /* row of the titles */
     VEC(char *) seq;        /* the rows from the first to the last, as selected */
@@ -262,7 +212,7 @@ static void forget(struct screen *sc)
 static void read_all(struct screen *sc, size_t most)
 {
     forget(sc);
-    press(sc->r, "Home");
+    screens_press(sc->r, "Home");
     for (size_t i = 0; i < most; i++) {
         char *now = selected(sc);
         if (sc->seq.len && strcmp(now, sc->seq.data[sc->seq.len - 1]) == 0) {
@@ -270,7 +220,7 @@ static void read_all(struct screen *sc, size_t most)
             break;
         }
         vec_push(&sc->seq, now);
-        press(sc->r, "Down");
+        screens_press(sc->r, "Down");
     }
 }
 
@@ -298,53 +248,53 @@ static size_t where(struct screen *sc)
 
 static void moves(struct screen *sc)
 {
-    struct rig *r = sc->r;
+    struct screens *r = sc->r;
     read_all(sc, 400);
     if (sc->c->rows)
         assert_int_equal(sc->seq.len, sc->c->rows);
     const size_t last = sc->seq.len - 1;
     assert_true(last > 40);
-    press(r, "Home");
+    screens_press(r, "Home");
     assert_at(sc, 0, "Home");
-    press(r, "Up");
+    screens_press(r, "Up");
     assert_at(sc, 0, "Up at the first");
-    press(r, "j");
+    screens_press(r, "j");
     assert_at(sc, 1, "j");
-    press(r, "Down");
+    screens_press(r, "Down");
     assert_at(sc, 2, "Down");
-    press(r, "k");
+    screens_press(r, "k");
     assert_at(sc, 1, "k");
-    press(r, "g");
+    screens_press(r, "g");
     assert_at(sc, 0, "g");
-    press(r, "PgDn");
+    screens_press(r, "PgDn");
     const size_t page = where(sc);
     assert_in_range(page, 8, ROWS);
-    press(r, "PgDn");
+    screens_press(r, "PgDn");
     assert_at(sc, 2 * page < last ? 2 * page : last, "PgDn PgDn");
-    press(r, "PgUp PgUp");
+    screens_press(r, "PgUp PgUp");
     assert_at(sc, 0, "PgUp PgUp");
-    press(r, "^D");
+    screens_press(r, "^D");
     assert_in_range(where(sc), page / 2, page / 2 + 1);
-    press(r, "^U");
+    screens_press(r, "^U");
     assert_at(sc, 0, "^U");
     if (sc->c->rows) { /* the last of very many is not read here */
-        press(r, "End");
+        screens_press(r, "End");
         assert_at(sc, last, "End");
-        press(r, "Down");
+        screens_press(r, "Down");
         assert_at(sc, last, "Down at the last");
-        press(r, "G");
+        screens_press(r, "G");
         assert_at(sc, last, "G");
-        press(r, "PgUp");
+        screens_press(r, "PgUp");
         assert_at(sc, last - page, "PgUp from the last");
     }
-    press(r, "Home Right Right Left Left");
+    screens_press(r, "Home Right Right Left Left");
     assert_at(sc, 0, "there and back sideways");
 }
 
 static void mouse(struct screen *sc)
 {
-    struct rig *r = sc->r;
-    press(r, "Home");
+    struct screens *r = sc->r;
+    screens_press(r, "Home");
     struct mouse m = {.kind = MOUSE_WHEEL_DOWN, .row = sc->head + 3, .col = 20};
     ui_mouse(r->ui, &m);
     ui_draw(r->ui, r->s);
@@ -361,27 +311,27 @@ static void mouse(struct screen *sc)
     ui_mouse(r->ui, &m);
     ui_draw(r->ui, r->s);
     where(sc);
-    press(r, "Home");
+    screens_press(r, "Home");
     if (sc->c->leads_to) {
         m = (struct mouse){.kind = MOUSE_DOUBLE, .button = 1, .row = sc->head + 1 + 2, .col = 20};
         ui_mouse(r->ui, &m);
         ui_draw(r->ui, r->s);
         assert_string_equal(ui_screen(r->ui), sc->c->leads_to);
-        press(r, "q");
+        screens_press(r, "q");
         assert_string_equal(ui_screen(r->ui), sc->c->name);
         assert_at(sc, 2, "a double click and back");
-        press(r, "Enter");
+        screens_press(r, "Enter");
         assert_string_equal(ui_screen(r->ui), sc->c->leads_to);
-        press(r, "q");
+        screens_press(r, "q");
         assert_at(sc, 2, "Enter and back");
     }
-    press(r, "Home");
+    screens_press(r, "Home");
 }
 
 static void filters(struct screen *sc)
 {
-    struct rig *r = sc->r;
-    type(r, "\\", sc->c->filter);
+    struct screens *r = sc->r;
+    screens_type(r, "\\", sc->c->filter);
     struct screen part = {r, sc->c, sc->head, {0}};
     read_all(&part, 400);
     assert_true(part.seq.len > 0);
@@ -394,26 +344,26 @@ static void filters(struct screen *sc)
             fail_msg("%s: no '%s' in '%s'", sc->c->name, sc->c->kept, part.seq.data[i]);
     forget(&part);
     vec_free(&part.seq);
-    press(r, "Esc"); /* all again */
-    press(r, "Home");
+    screens_press(r, "Esc"); /* all again */
+    screens_press(r, "Home");
     assert_at(sc, 0, "Esc");
-    press(r, "Esc");
+    screens_press(r, "Esc");
     assert_at(sc, 0, "Esc again");
 }
 
 static void searches(struct screen *sc)
 {
-    struct rig *r = sc->r;
+    struct screens *r = sc->r;
     size_t first = SIZE_MAX, second = SIZE_MAX, n = 0;
     if (!sc->c->find) { /* what is searched is what is left */
-        type(r, "/", sc->c->filter);
+        screens_type(r, "/", sc->c->filter);
         struct screen part = {r, sc->c, sc->head, {0}};
         read_all(&part, 400);
-        press(r, "Home n n N");
+        screens_press(r, "Home n n N");
         assert_at(&part, 1, "n n N");
         forget(&part);
         vec_free(&part.seq);
-        press(r, "Esc Home n");
+        screens_press(r, "Esc Home n");
         assert_at(sc, 0, "n without a search");
         assert_string_equal(r->m->say, "no search: / leaves the events that you name, n goes to the next of them");
         return;
@@ -425,15 +375,15 @@ static void searches(struct screen *sc)
             n++;
         }
     assert_true(n > 1);
-    type(r, "/", sc->c->find);
+    screens_type(r, "/", sc->c->find);
     assert_at(sc, first, "/");
-    press(r, "n");
+    screens_press(r, "n");
     assert_at(sc, second, "n");
-    press(r, "N");
+    screens_press(r, "N");
     assert_at(sc, first, "N");
-    type(r, "/", "no such text");
+    screens_type(r, "/", "no such text");
     assert_at(sc, first, "/ without a match");
-    press(r, "Esc Home");
+    screens_press(r, "Esc Home");
 }
 
 /* ---- Orders ---- */
@@ -456,13 +406,13 @@ static int direction(struct screen *sc, const char *header, const char *title)
 
 static void sorts(struct screen *sc)
 {
-    struct rig *r = sc->r;
+    struct screens *r = sc->r;
     char titles[200], *save = NULL;
     snprintf(titles, sizeof titles, "%s", sc->c->sorts);
     for (char *title = strtok_r(titles, ",", &save); title; title = strtok_r(NULL, ",", &save)) {
         char *header = golden_row(r->s, sc->head);
         for (int i = 0; i < 24 && !column_is_sorted(header, title); i++) {
-            press(r, i < 12 ? ">" : "<");
+            screens_press(r, i < 12 ? ">" : "<");
             free(header);
             header = golden_row(r->s, sc->head);
         }
@@ -470,7 +420,7 @@ static void sorts(struct screen *sc)
             fail_msg("%s: > does not come to %s: %s", sc->c->name, title, header);
         read_all(sc, 400);
         int way = direction(sc, header, title);
-        press(r, "I");
+        screens_press(r, "I");
         free(header);
         header = golden_row(r->s, sc->head);
         read_all(sc, 400);
@@ -492,8 +442,8 @@ static void sorts(struct screen *sc)
 
 static void copies(struct screen *sc)
 {
-    struct rig *r = sc->r;
-    press(r, "Home Down y"); /* nobody has a clipboard here: what would be in it is said */
+    struct screens *r = sc->r;
+    screens_press(r, "Home Down y"); /* nobody has a clipboard here: what would be in it is said */
     char *row = selected(sc), *say = strstr(r->m->say, "no clipboard for: ");
     assert_non_null(say);
     say += strlen("no clipboard for: ");
@@ -509,7 +459,7 @@ static void exports(struct screen *sc)
     char path[300], line[400];
     snprintf(path, sizeof path, "%s/out-%s", proc_root, sc->c->name);
     snprintf(line, sizeof line, "%s%s", sc->c->file, path);
-    type(sc->r, "x", line);
+    screens_type(sc->r, "x", line);
     char *text = run_read_file(path, NULL);
     if (!text)
         fail_msg("%s: x wrote nothing: %s", sc->c->name, sc->r->m->say);
@@ -521,7 +471,7 @@ static void exports(struct screen *sc)
     else
         assert_int_equal(lines, 1 + 1 + CALLS * (1 + FUNCTIONS)); /* titles, main, each f and its g's */
     free(text);
-    type(sc->r, "x", line); /* never over a file that is there */
+    screens_type(sc->r, "x", line); /* never over a file that is there */
     assert_int_equal(sc->r->m->say_severity, SAY_ERROR);
 }
 
@@ -530,16 +480,16 @@ static void every_list(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rig r;
-        struct screen sc = {&r, &cases[i], 0, {0}};
+        struct screen sc = {&r.x, &cases[i], 0, {0}};
         char commands[100], *save = NULL;
         rig_open(&r, !cases[i].leads_to);
         snprintf(commands, sizeof commands, "%s", cases[i].open);
         for (char *c = strtok_r(commands, ";", &save); c; c = strtok_r(NULL, ";", &save)) {
-            command(&r, c);
+            screens_command(&r.x, c);
             if (strncmp(c, "filter", 6) == 0)
-                press(&r, "Home");
+                screens_press(&r.x, "Home");
         }
-        sc.head = header_row(&r, cases[i].title);
+        sc.head = header_row(&r.x, cases[i].title);
         assert_true(sc.head > 0);
         print_message("%s\n", cases[i].name);
         moves(&sc);
