@@ -28,6 +28,11 @@ else
             check "attach $what, errno $code: the filter is named" said 'seccomp'
             check "attach $what, errno $code: not root" not_said 'as root'
         done
+        "$confined" $PERF_EVENT_OPEN $code "$mtui" attach -p "$pid" -r step --batch --duration 1s -o "$tmp/none" \
+            >"$tmp/out" 2>"$tmp/err" </dev/null
+        check "attach -r step without a trigger, errno $code: exit 1" [ $? -eq 1 ]
+        check "attach -r step without a trigger, errno $code: what works" said 'only run -r step without triggers'
+        check "attach -r step without a trigger, errno $code: nothing is left" [ ! -e "$tmp/none" ]
         "$confined" $PERF_EVENT_OPEN $code "$mtui" doctor >"$tmp/doctor" 2>"$tmp/err" </dev/null
         check "doctor, errno $code" sh -c "tail -1 '$tmp/doctor' | grep -q 'step.*seccomp'"
         # 2. Stepping from the first instruction needs ptrace only: seven calls are seven calls.

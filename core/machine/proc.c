@@ -276,7 +276,7 @@ void proc_trace_reason(const struct proc *p, char *out, size_t size)
         [PROC_TRACE_32BIT] = "it is a 32-bit program; mtui traces 64-bit ones",
         [PROC_TRACE_SELF] = "this is mtui itself",
         [PROC_TRACE_SECCOMP] = ("a seccomp filter refuses perf events to mtui, to root too (containers: allow "
-                                "perf_event_open); only step without triggers works without them"),
+                                "perf_event_open); only run -r step without triggers works without them"),
         [PROC_TRACE_FOREIGN] = ("/proc belongs to another pid namespace than mtui, so its numbers mean other "
                                 "processes here: mount a proc of this one (unshare --mount-proc), or run mtui "
                                 "outside"),

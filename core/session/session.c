@@ -66,7 +66,7 @@ static int attach_targets(struct session *s, struct err *err)
     for (size_t i = 0; i < s->setup.n_pids; i++) {
         struct target *t;
         int rc = target_check(s->setup.pids[i], err);
-        if (rc == 0 && session_needs_events(s))
+        if (rc == 0) /* `step`, too: they stop the threads of a process that runs already */
             rc = target_check_perf(s->setup.pids[i], err);
         if (rc == 0)
             rc = target_attach(s->loop, s->setup.pids[i], &session_target_callbacks, s, &t, err);
