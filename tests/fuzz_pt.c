@@ -70,7 +70,7 @@ static void walk(struct input *in, const uint8_t *data, size_t len, size_t piece
     struct pt_walk *w = pt_walk_new(nodes, &clock, &sinks);
     uint64_t decoded = 0;
     struct pt_stamps stamps = {0};
-    if (pt_stamps_find(&stamps, data, len) < 0)
+    if (pt_stamps_find(&stamps, data, len, NULL) < 0)
         abort();
     pt_walk_stamps(w, &stamps);
     for (size_t from = 0; from < len;) {

@@ -43,6 +43,7 @@ struct stream {
     pid_t tid;
     VEC(uint8_t) bytes;
     VEC(size_t) ends; /* of packets */
+    uint64_t end;     /* on the clock */
 };
 
 static void append(void *arg, const uint8_t *bytes, size_t len, bool sync)
@@ -189,6 +190,7 @@ static void encode_thread(const struct step_rec *r, const struct step_encoding *
     assert_int_equal(pt_encode_status(t.enc, NULL), 0);
     pt_encode_free(t.enc);
     free(t.cache);
+    s->end = t.clock;
     keep(s, how->keep);
     cut_head(s, how->cut_head);
 }
@@ -268,6 +270,8 @@ static void write_threads(const struct step_rec *r, const struct step_encoding *
             write_snapshots(w, id, (uint32_t)i, s, e);
         else
             write_stream(w, id, (uint32_t)i, s, e->chunk);
+        perf_writer_aux(w, (struct perf_writer_id){.pid = id.pid, .tid = id.tid, .cpu = -1, .time_ns = s->end}, 0,
+                        s->bytes.len);
         free_stream(s);
     }
     vec_free(&streams);

@@ -83,7 +83,7 @@ static struct bench decode(const struct step_rec *r, const uint8_t *data, size_t
     struct err err;
     uint64_t decoded = 0;
     struct pt_stamps stamps = {0};
-    assert_int_equal(pt_stamps_find(&stamps, data, len), 0);
+    assert_int_equal(pt_stamps_find(&stamps, data, len, NULL), 0);
     pt_walk_stamps(w, &stamps);
     x.b = trace_builder_new(x.functions);
     x.stack = pt_stack_new(x.b, trace_builder_thread(x.b, 1, 1), x.functions);

@@ -23,9 +23,12 @@
 
 /* ---- which ones are wrong ---- */
 
-/* A digit for each TSC, told at a PSB, or behind the last PSB when it stands behind a '+'; want: x where it is wrong. */
-static void expect(const char *digits, const char *want)
+/* A digit for each TSC, told at a PSB, or behind the last PSB when it stands behind a '+'; want: x where it is wrong.
+ * from, to: digits between which the recording was made. */
+static void expect_within(const char *digits, unsigned from, unsigned to, const char *want)
 {
+    const struct pt_clock clock = {.tsc = true, .time_mult = 1, .time_shift = 20, .time_zero = UINT64_MAX - 1};
+    const struct pt_stamp_limits limits = {&clock, from - 2, to - 2};
     struct packets p = {0};
     struct pt_stamps s = {0};
     char got[40] = "";
@@ -39,12 +42,17 @@ static void expect(const char *digits, const char *want)
         else
             packets_psb(&p, 0x1000, (uint64_t)(*d - '0') << 20);
     }
-    assert_int_equal(pt_stamps_find(&s, p.bytes, p.len), 0);
+    assert_int_equal(pt_stamps_find(&s, p.bytes, p.len, to ? &limits : NULL), 0);
     for (size_t i = 0; i < s.len; i++, n++)
         got[n] = s.data[i].wrong ? 'x' : '.';
     got[n] = '\0';
     assert_string_equal(got, want);
     pt_stamps_free(&s);
+}
+
+static void expect(const char *digits, const char *want)
+{
+    expect_within(digits, 0, 0, want);
 }
 
 static void outliers(void **state)
@@ -64,6 +72,21 @@ static void outliers(void **state)
     expect("12+9345", "..x..."); /* behind the last PSB: all of them count */
     expect("19+2345", ".x....");
     expect("12+", "..");
+}
+
+/* In order, but of another time than the recording. */
+static void outside(void **state)
+{
+    (void)state;
+    expect_within("345", 3, 5, "...");
+    expect_within("2345", 3, 5, "x...");
+    expect_within("3459", 3, 5, "...x");
+    expect_within("34+59", 3, 5, "...x");
+    expect_within("234569", 3, 5, "x...xx");
+    expect_within("9345636", 3, 6, "x....x."); /* another one leaps back */
+    expect_within("59", 3, 5, ".x");
+    expect_within("9", 3, 5, ".");           /* without another one to go by */
+    expect_within("67898", 3, 6, "...x.");   /* limits that are those of something else */
 }
 
 /* ---- recordings ---- */
@@ -278,6 +301,8 @@ static void damage_some(const struct step_rec *r, const struct step_encoding *e)
         damage_one(&f, want->trace, &s, places[i], top_bit(s.data[places[i]].tsc), e->packets.cyc, e->name);
     }
     damage_one(&f, want->trace, &s, last, top_bit(s.data[last].tsc), e->packets.cyc, e->name);
+    damage_one(&f, want->trace, &s, last, 50, e->packets.cyc, e->name);
+    damage_one(&f, want->trace, &s, 0, top_bit(s.data[0].tsc), e->packets.cyc, e->name);
     recording_free(want);
     vec_free(&s);
     free(f.bytes);
@@ -305,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest stamps[] = {
         cmocka_unit_test(outliers),
+        cmocka_unit_test(outside),
     };
     const struct CMUnitTest recordings[] = {
         cmocka_unit_test(one_bit_costs_its_neighbourhood),

@@ -287,6 +287,12 @@ void perf_writer_switch(struct perf_writer *w, struct perf_writer_id id, bool ou
     put_record(w, PERF_RECORD_SWITCH, out ? PERF_RECORD_MISC_SWITCH_OUT : 0, NULL, 0, NULL, &id);
 }
 
+void perf_writer_aux(struct perf_writer *w, struct perf_writer_id id, uint64_t offset, uint64_t len)
+{
+    uint64_t body[] = {offset, len, 0}; /* flags: nothing is missing */
+    put_record(w, PERF_RECORD_AUX, 0, body, sizeof body, NULL, &id);
+}
+
 static void list_file(struct perf_writer *w, const struct perf_writer_mapping *m)
 {
     struct listed_file f = {.build_id_len = m->build_id_len};

@@ -41,6 +41,8 @@ void perf_writer_fork(struct perf_writer *w, struct perf_writer_id id, pid_t ppi
 void perf_writer_exit(struct perf_writer *w, struct perf_writer_id id);
 void perf_writer_itrace_start(struct perf_writer *w, struct perf_writer_id id);
 void perf_writer_switch(struct perf_writer *w, struct perf_writer_id id, bool out);
+/* So many bytes of packets were there at that time, from an offset in the stream on. */
+void perf_writer_aux(struct perf_writer *w, struct perf_writer_id id, uint64_t offset, uint64_t len);
 
 struct perf_writer_mapping {
     uint64_t start, len, pgoff, ino;

@@ -41,6 +41,7 @@ int step_file_write(const char *path, pid_t pid, const struct pt_encode_options 
             .pid = pid, .tid = p->tid, .cpu = -1, .time_ns = p->start_clock};
         perf_writer_itrace_start(w, id);
         id.time_ns = p->end_clock;
+        perf_writer_aux(w, id, p->stream_offset, p->len);
         perf_writer_auxtrace(w, id, (uint32_t)i, p->stream_offset, p->bytes, p->len);
     }
     return perf_writer_close(w, err);

@@ -55,11 +55,35 @@ static bool take_tail(struct pt_stamps *s, const uint8_t *data, size_t tail, siz
     return true;
 }
 
+static bool is_outside(const struct pt_stamp *t, const struct pt_stamp_limits *limits)
+{
+    uint64_t ns = pt_time_ns(limits->clock, t->tsc);
+    return ns < limits->from_ns || ns > limits->to_ns;
+}
+
+static void mark_outside(struct pt_stamps *s, const struct pt_stamp_limits *limits)
+{
+    size_t outside = 0;
+    for (size_t i = 0; i < s->len; i++)
+        outside += is_outside(&s->data[i], limits);
+    if (outside > s->len / 2)
+        return;
+    for (size_t i = 0; i < s->len; i++)
+        s->data[i].wrong = is_outside(&s->data[i], limits);
+    s->wrong = outside;
+}
+
+/* Those that are not wrong already. */
 static bool in_order(const struct pt_stamps *s)
 {
-    for (size_t i = 1; i < s->len; i++)
-        if (s->data[i].tsc < s->data[i - 1].tsc)
+    uint64_t before = 0;
+    for (size_t i = 0; i < s->len; i++) {
+        if (s->data[i].wrong)
+            continue;
+        if (s->data[i].tsc < before)
             return false;
+        before = s->data[i].tsc;
+    }
     return true;
 }
 
@@ -69,13 +93,15 @@ struct link {
     size_t equal;  /* the one before with a subsequence as long, which is higher */
 };
 
-/* Sets how long the longest subsequence is; returns its end, the lowest of several. ends[k]: of those of length
- * k + 1, the last element of the one that ends lowest. */
+/* Sets how long the longest subsequence of those not wrong is; returns its end, the lowest of several. ends[k]: of
+ * those of length k + 1, the last element of the one that ends lowest. */
 static size_t find_longest(const struct pt_stamps *s, struct link *links, size_t *ends, size_t *length)
 {
     size_t longest = 0;
     for (size_t i = 0; i < s->len; i++) {
         size_t lo = 0, hi = longest;
+        if (s->data[i].wrong)
+            continue;
         while (lo < hi) { /* the first that ends later than this one */
             size_t mid = lo + (hi - lo) / 2;
             if (s->data[ends[mid]].tsc <= s->data[i].tsc)
@@ -99,9 +125,10 @@ static bool mark_wrong(struct pt_stamps *s)
     struct link *links = malloc(s->len * sizeof *links);
     size_t *ends = malloc(s->len * sizeof *ends), length = 0;
     bool ok = links && ends;
+    size_t end = ok ? find_longest(s, links, ends, &length) : SIZE_MAX;
     for (size_t i = 0; i < s->len; i++)
         s->data[i].wrong = true;
-    for (size_t i = ok ? find_longest(s, links, ends, &length) : SIZE_MAX; i != SIZE_MAX;) {
+    for (size_t i = end; i != SIZE_MAX;) {
         size_t next = links[i].before;
         s->data[i].wrong = false;
         while (next != SIZE_MAX && links[next].equal != SIZE_MAX && s->data[links[next].equal].tsc <= s->data[i].tsc)
@@ -114,11 +141,13 @@ static bool mark_wrong(struct pt_stamps *s)
     return ok;
 }
 
-int pt_stamps_find(struct pt_stamps *s, const uint8_t *data, size_t len)
+int pt_stamps_find(struct pt_stamps *s, const uint8_t *data, size_t len, const struct pt_stamp_limits *limits)
 {
     size_t tail;
     if (!take_points(s, data, len, &tail) || !take_tail(s, data, tail, len))
         return MTUI_E_NOMEM;
+    if (limits)
+        mark_outside(s, limits);
     return in_order(s) || mark_wrong(s) ? 0 : MTUI_E_NOMEM;
 }
 

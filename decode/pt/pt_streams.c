@@ -33,6 +33,8 @@ struct pt_streams {
     uint64_t pmu_type, config; /* of the intel_pt event */
     uint64_t info[INFO_KNOWN];
     struct pt_clock time_conv; /* of a TIME_CONV record; time_mult 0: none */
+    uint64_t first_ns, last_ns; /* of the records; first 0: none has a time */
+    bool told_end; /* some of them say up to where trace data was there at a time */
 };
 
 struct pt_streams *pt_streams_new(void)
@@ -73,9 +75,21 @@ static void take_time_conv(struct pt_streams *s, const struct perf_record *rec)
                                          .time_zero = rec->u.time_conv.time_zero};
 }
 
+static void take_time(struct pt_streams *s, const struct perf_record *rec)
+{
+    if (!rec->has_time)
+        return;
+    s->told_end |= rec->kind == PERF_REC_AUX;
+    if (!s->first_ns || rec->time_ns < s->first_ns)
+        s->first_ns = rec->time_ns;
+    if (rec->time_ns > s->last_ns)
+        s->last_ns = rec->time_ns;
+}
+
 int pt_streams_add(struct pt_streams *s, const struct perf_file *f, const struct perf_record *rec,
                    struct err *err)
 {
+    take_time(s, rec);
     if (rec->kind == PERF_REC_AUXTRACE_INFO) {
         if (rec->u.auxtrace_info.type != AUXTRACE_INTEL_PT)
             return err_set(err, MTUI_E_NOTSUP, "the trace data is not Intel PT's (type %u)",
@@ -269,9 +283,21 @@ static size_t sum(const struct pt_streams *s, size_t from, size_t to)
     return len;
 }
 
+/* The time of the recording, and as much again on either side. Where no record says when the trace data was there, the
+ * last of them may be from long before the end. */
+static bool find_limits(const struct pt_streams *s, const struct pt_clock *clock, struct pt_stamp_limits *limits)
+{
+    uint64_t length = s->last_ns - s->first_ns;
+    *limits = (struct pt_stamp_limits){clock, s->first_ns > length ? s->first_ns - length : 0, s->last_ns + length};
+    return s->told_end && length && limits->to_ns > s->last_ns && pt_clock_has_time(clock);
+}
+
 int pt_streams_finish(struct pt_streams *s, struct err *err)
 {
     int rc = 0;
+    struct pt_clock clock;
+    struct pt_stamp_limits limits;
+    bool limited = pt_streams_clock(s, &clock) && find_limits(s, &clock, &limits);
     size_t from = 0, n = s->parts.len;
     if (n)
         qsort(s->parts.data, n, sizeof *s->parts.data, by_queue);
@@ -283,9 +309,11 @@ int pt_streams_finish(struct pt_streams *s, struct err *err)
     }
     if (s->streams.len)
         qsort(s->streams.data, s->streams.len, sizeof *s->streams.data, by_order);
-    for (size_t i = 0; i < s->streams.len && rc == 0; i++)
-        if (pt_stamps_find(&s->streams.data[i].stamps, s->streams.data[i].data, s->streams.data[i].len) < 0)
+    for (size_t i = 0; i < s->streams.len && rc == 0; i++) {
+        struct pt_stream *st = &s->streams.data[i];
+        if (pt_stamps_find(&st->stamps, st->data, st->len, limited ? &limits : NULL) < 0)
             rc = err_set(err, MTUI_E_NOMEM, "not enough memory for the timestamps of the trace");
+    }
     return rc;
 }
 
