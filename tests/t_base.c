@@ -82,6 +82,10 @@ static void sizes_and_counts(void **state)
     assert_string_equal(fmt_size(b, 212ull << 30), "212G");
     assert_string_equal(fmt_count(b, 1204331), "1,204,331");
     assert_string_equal(fmt_count(b, 999), "999");
+    assert_string_equal(fmt_counted(b, 0, "gap", "gaps"), "0 gaps");
+    assert_string_equal(fmt_counted(b, 1, "gap", "gaps"), "1 gap");
+    assert_string_equal(fmt_counted(b, UINT64_MAX, "twenty bytes of word", "twenty bytes of word"),
+                        "18,446,744,073,709,551,615 twenty bytes of word");
     assert_string_equal(fmt_count_short(b, 12400), "12.4k");
     assert_string_equal(fmt_age(b, 250), "00:04:10");
     assert_string_equal(fmt_age(b, 11 * 86400 + 4 * 3600), "11d04h");

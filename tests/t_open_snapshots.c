@@ -98,7 +98,7 @@ static void snapshots_and_hits(void **state)
     }
     assert_int_equal(seen, 7);
     assert_int_equal(trace_info(r->trace)->last_ns, last + 400);
-    assert_true(open_has_note(r, "1 trigger hits lie outside"));
+    assert_true(open_has_note(r, "1 trigger hit lies outside"));
     recording_free(r);
 
     /* Both: the second file repeats the first, so it adds nothing, and says so. */

@@ -87,7 +87,7 @@ static struct recording *open_as(const struct scene *s, enum form form, unsigned
 /* The count in front of the sentence about raised times is left out: lists of branches have more times. */
 static const char *same_in_all(const char *note)
 {
-    const char *raised = strstr(note, " times went backwards");
+    const char *raised = strstr(note, " went backwards");
     return raised ? raised : note;
 }
 

@@ -62,6 +62,11 @@ static void lines_come_back(void **state)
     assert_string_equal(text, "[ mtui step: ended 9 100 4000000 starved 1 ]");
     assert_true(step_message_parse(text, strlen(text), &out));
     assert_memory_equal(&out, &ended, sizeof out);
+    struct step_message dropped = {.kind = STEP_MESSAGE_DROPPED, .threads = 12, .bytes = 65536};
+    step_message_format(&dropped, text);
+    assert_string_equal(text, "[ mtui step: dropped 12 65536 ]");
+    assert_true(step_message_parse(text, strlen(text), &out));
+    assert_memory_equal(&out, &dropped, sizeof out);
 }
 
 static void other_lines_are_no_message(void **state)

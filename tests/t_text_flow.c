@@ -310,7 +310,7 @@ static void words_that_are_not_known(void **state)
                                     "this is nothing\n  nor this\n"
                                     AT("120") "jmp 1020 a+0x20 (m) => 1030 a+0x30 (m)\n  file.c:12\n");
     expect_rows(r, 0, "a 100-120 se / b 100-110");
-    assert_true(has_note(r, "1 flag words are not known"));
+    assert_true(has_note(r, "1 flag word is not known"));
     assert_true(has_note(r, "partial: 2 lines were not understood, the first is line 3: this is nothing"));
     recording_free(r);
 }
@@ -492,7 +492,7 @@ static void folded_stacks_are_the_time(void **state)
     fclose(f);
     assert_string_equal(text, "a 20\na;b 30\n");
     free(text);
-    assert_true(has_note(r, "also holds 1 samples, which are not shown"));
+    assert_true(has_note(r, "also holds 1 sample, which is not shown"));
     recording_free(r);
 }
 

@@ -79,6 +79,13 @@ char *fmt_count(char *out, uint64_t n)
     return out;
 }
 
+char *fmt_counted(char *out, uint64_t n, const char *one, const char *many)
+{
+    size_t len = strlen(fmt_count(out, n));
+    snprintf(out + len, FMT_MAX - len, " %s", n == 1 ? one : many);
+    return out;
+}
+
 char *fmt_count_short(char *out, uint64_t n)
 {
     static const char units[] = "kMGTPE";

@@ -24,6 +24,9 @@ char *fmt_size(char *out, uint64_t bytes);
 /* "1,204,331" */
 char *fmt_count(char *out, uint64_t n);
 
+/* With what is counted, of up to 20 bytes: "1 decode error" "1,204 decode errors". */
+char *fmt_counted(char *out, uint64_t n, const char *one, const char *many);
+
 /* "980" "12.4k" "3.1M": for counts where space is short. */
 char *fmt_count_short(char *out, uint64_t n);
 

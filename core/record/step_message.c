@@ -65,6 +65,9 @@ void step_message_format(const struct step_message *m, char *out)
         snprintf(out, STEP_MESSAGE_MAX, START "ended %d %" PRIu64 " %" PRIu64 " %s %d ]", (int)m->tid,
                  m->instructions, m->wall_ns, step_end_name(m->end), m->cut);
         break;
+    case STEP_MESSAGE_DROPPED:
+        snprintf(out, STEP_MESSAGE_MAX, START "dropped %" PRIu64 " %" PRIu64 " ]", m->threads, m->bytes);
+        break;
     }
 }
 
@@ -94,6 +97,8 @@ bool step_message_parse(const char *line, size_t len, struct step_message *out)
                     &m.wall_ns, name, &cut, &end) == 5 &&
              step_end_find(name, &m.end))
         m.kind = STEP_MESSAGE_ENDED;
+    else if (sscanf(s, "dropped %" SCNu64 " %" SCNu64 " ]%n", &m.threads, &m.bytes, &end) == 2)
+        m.kind = STEP_MESSAGE_DROPPED;
     else
         return false;
     if (end < 0 || s[end] || verdict < TRIGGER_FIRE || verdict > TRIGGER_BUSY)

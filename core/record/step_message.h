@@ -4,6 +4,7 @@
  *   [ mtui step: at CLOCK PERF_NS ]
  *   [ mtui step: window TID INSTRUCTIONS WALL_NS ]
  *   [ mtui step: ended TID INSTRUCTIONS WALL_NS END CUT ]
+ *   [ mtui step: dropped THREADS BYTES ]
  *
  * Numbers are decimal, addresses and arguments hexadecimal without 0x. */
 #ifndef MTUI_CORE_STEP_MESSAGE_H
@@ -47,7 +48,8 @@ enum step_message_kind {
     STEP_MESSAGE_HIT,    /* a thread came to a site; with TRIGGER_FIRE its call is stepped now */
     STEP_MESSAGE_AT,     /* where the clock stands: before each dump */
     STEP_MESSAGE_WINDOW, /* how far a window in progress is, some times a second; tid 0: none is */
-    STEP_MESSAGE_ENDED   /* one is over */
+    STEP_MESSAGE_ENDED,  /* one is over */
+    STEP_MESSAGE_DROPPED /* before a dump: the ring had no room for these windows of threads that ended */
 };
 
 struct step_message {
@@ -60,6 +62,7 @@ struct step_message {
     uint64_t perf_ns; /* the same moment on perf's clock; 0: not known */
     uint64_t instructions, wall_ns;
     enum step_end end;
+    uint64_t threads, bytes; /* that were dropped */
     bool cut; /* the ring was too small for all of it: its beginning is lost */
 };
 

@@ -334,5 +334,6 @@ void session_free_notes(struct session *s)
     vec_free(&s->snapshots);
     vec_free(&s->hit_ring);
     vec_free(&s->due);
+    free(s->step_dropped);
     session_info_free(&s->info);
 }

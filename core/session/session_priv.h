@@ -61,6 +61,7 @@ struct session {
     bool firing;                  /* a snapshot is outstanding; pending is what caused it */
     struct session_hit pending;
     struct step_message step_window; /* the one that ended last and is in no snapshot yet; tid 0: none */
+    char *step_dropped;              /* what the next snapshot lacks; NULL: nothing */
     bool step_short, step_cut;       /* it is not the whole call; its beginning is lost */
     uint64_t requested_perf_ns;
     uint64_t pending_perf_ns;     /* of the hit, on perf's clock whatever the recording's is */

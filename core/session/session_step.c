@@ -138,14 +138,28 @@ static void on_window_end(struct session *s, const struct step_message *m)
     s->step_cut = cut;
     if (why || cut)
         session_log(s, expected && !cut ? SESSION_INFO : SESSION_WARNING,
-                    "the window of thread %ld is over after %s instructions in %s, %s%s%s%s", (long)m->tid,
-                    fmt_count(n, m->instructions), fmt_duration(took, m->wall_ns),
+                    "the window of thread %ld is over after %s in %s, %s%s%s%s", (long)m->tid,
+                    fmt_counted(n, m->instructions, "instruction", "instructions"), fmt_duration(took, m->wall_ns),
                     why ? "not whole: " : "", why ? why : "", why && cut ? "; " : "", cut ? CUT : "");
+}
+
+static void on_dropped(struct session *s, const struct step_message *m)
+{
+    char n[FMT_MAX], size[FMT_MAX];
+    free(s->step_dropped);
+    s->step_dropped = xasprintf("%s not in it (%s), the ring is too small (-s)",
+                                fmt_counted(n, m->threads, "ended thread is", "ended threads are"),
+                                fmt_size(size, m->bytes));
+    session_log(s, SESSION_WARNING, "of what was stepped %s", s->step_dropped);
 }
 
 /* Part of a snapshot now. */
 void session_take_window(struct session *s, struct session_snapshot *snap)
 {
+    if (s->step_dropped && !snap->remark) {
+        snap->remark = s->step_dropped;
+        s->step_dropped = NULL;
+    }
     if (!s->step_window.tid)
         return;
     snap->window_end = step_end_name(s->step_window.end);
@@ -174,6 +188,9 @@ void session_on_step(void *session, const struct step_message *m)
         break;
     case STEP_MESSAGE_ENDED:
         on_window_end(s, m);
+        break;
+    case STEP_MESSAGE_DROPPED:
+        on_dropped(s, m);
         break;
     }
 }

@@ -45,13 +45,15 @@ struct recorder {
     unsigned dumps;
     struct err failure;
     VEC(struct step_packets) done; /* windows that no file has yet */
+    uint64_t dropped, dropped_bytes; /* of them, those for which the ring had no room, and their packets */
 };
 
 static void tell(struct recorder *r, const struct step_message *m)
 {
     char text[STEP_MESSAGE_MAX];
     step_message_format(m, text);
-    if (!step_say_line(r->say, m->kind == STEP_MESSAGE_AT, "%s", text))
+    bool must = m->kind == STEP_MESSAGE_AT || m->kind == STEP_MESSAGE_DROPPED;
+    if (!step_say_line(r->say, must, "%s", text))
         r->unsaid++;
 }
 
@@ -62,6 +64,7 @@ static void forget_windows(struct recorder *r)
     for (size_t i = 0; i < r->done.len; i++)
         step_packets_free(&r->done.data[i]);
     r->done.len = 0;
+    r->dropped = r->dropped_bytes = 0;
 }
 
 static void take(void *arg, const struct step_window *w)
@@ -88,6 +91,8 @@ static bool write_file(struct recorder *r, const char *path)
 {
     struct err err;
     bool newest = !r->opt->tracer.at_sites; /* of a call its beginning tells most */
+    if (r->dropped)
+        tell(r, &(struct step_message){.kind = STEP_MESSAGE_DROPPED, .threads = r->dropped, .bytes = r->dropped_bytes});
     int rc = step_file_write(path, r->opt->tracer.pid, &r->opt->tracer.encoding, newest,
                              step_tracer_sideband(r->tracer), r->done.data, r->done.len, &err);
     if (rc < 0)
@@ -126,8 +131,11 @@ static void trim_done(struct recorder *r)
     size_t keep = r->opt->tracer.ring_bytes, bytes = 0, first = r->done.len;
     while (first > 0 && bytes < keep)
         bytes += r->done.data[--first].len;
-    for (size_t i = 0; i < first; i++)
+    for (size_t i = 0; i < first; i++) {
+        r->dropped_bytes += r->done.data[i].len;
         step_packets_free(&r->done.data[i]);
+    }
+    r->dropped += first;
     memmove(r->done.data, r->done.data + first, (r->done.len - first) * sizeof *r->done.data);
     r->done.len -= first;
 }
@@ -197,8 +205,8 @@ static void on_window(void *arg, const struct step_window *w)
     step_thread_packets(w->thread, &kept, &dropped);
     r->fired_until_ns = step_tracer_wall_ns() + UNASKED_NS;
     step_anchors_end(r->anchors, &a, end);
-    step_say_line(r->say, true, "stepped thread %d: %s instructions in %s, ended: %s", (int)w->tid,
-                  fmt_count(count, step_thread_instructions(w->thread)),
+    step_say_line(r->say, true, "stepped thread %d: %s in %s, ended: %s", (int)w->tid,
+                  fmt_counted(count, step_thread_instructions(w->thread), "instruction", "instructions"),
                   fmt_duration(time, w->wall_ns), step_end_name(end));
     tell(r, &(struct step_message){.kind = STEP_MESSAGE_ENDED,
                                    .tid = w->tid,
@@ -242,6 +250,7 @@ static void report_window(void *arg, const struct step_window *w)
 /* Some times a second. */
 static void on_timer(struct recorder *r)
 {
+    char unsaid[FMT_MAX];
     bool before = r->progressed;
     r->progressed = false;
     step_tracer_arm_late(r->tracer);
@@ -250,7 +259,8 @@ static void on_timer(struct recorder *r)
     if (before && !r->progressed)
         tell(r, &(struct step_message){.kind = STEP_MESSAGE_WINDOW});
     if (r->unsaid && step_say_flush(r->say)) {
-        step_say_line(r->say, true, "%" PRIu64 " lines were left out: nobody read them", r->unsaid);
+        step_say_line(r->say, true, "%s left out: nobody read them", 
+                      fmt_counted(unsaid, r->unsaid, "line was", "lines were"));
         r->unsaid = 0;
     }
 }

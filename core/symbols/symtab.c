@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/fmt.h"
 #include "core/symbols/debug_file.h"
 #include "core/symbols/eh_frame.h"
 #include "core/symbols/plt.h"
@@ -385,9 +386,12 @@ static int load_unnamed(struct load *l, const struct debug_search *search)
         return rc;
     free(list);
     char *tried = t->note;
-    t->note = xasprintf("stripped, only %zu exported functions, %zu more known by their unwind entries and "
+    char exported[FMT_MAX];
+    t->note = xasprintf("stripped, only %s, %zu more known by their unwind entries and "
                         "named by address; %s",
-                        t->source_count[SYMBOL_FROM_DYNSYM], t->unnamed.len, tried);
+                        fmt_counted(exported, t->source_count[SYMBOL_FROM_DYNSYM], "exported function",
+                                    "exported functions"),
+                        t->unnamed.len, tried);
     free(tried);
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/fmt.h"
 
 /* Losses come with many hits: looked for once in so many. */
 #define HITS_TO_LOOK 1024
@@ -11,10 +12,11 @@
 void trigger_set_tell_lost(struct trigger_set *s)
 {
     struct probe_stats stats;
+    char n[FMT_MAX];
     probe_stats(s->probe, &stats);
     if (stats.lost > 0 && s->lost_told == 0)
-        trigger_set_say(s, xasprintf("%llu hits came faster than they could be read and were lost",
-                                     (unsigned long long)stats.lost));
+        trigger_set_say(s, xasprintf("%s lost: they came faster than they could be read",
+                                     fmt_counted(n, stats.lost, "hit was", "hits were")));
     s->lost_told = stats.lost;
 }
 

@@ -291,7 +291,7 @@ static int read_inputs(struct open_context *c, const struct open_found *found, s
     for (size_t i = 0; i < found->ninputs; i++) {
         struct err e = {0};
         if (good && open_enough(c)) {
-            open_note(c, "%zu more of %zu snapshots were not looked at", found->ninputs - i,
+            open_note(c, "not looked at: %zu more of %zu snapshots", found->ninputs - i,
                       found->ninputs);
             break;
         }
@@ -323,21 +323,21 @@ static void note_account(struct open_context *c, const struct sample_log_account
 {
     char n[FMT_MAX], m[FMT_MAX];
     if (a->without_time)
-        open_note(c, "%s samples have no time and are not on the timeline: record with timestamps",
-                  fmt_count(n, a->without_time));
+        open_note(c, "%s no time, so no place on the timeline: record with timestamps",
+                  fmt_counted(n, a->without_time, "sample has", "samples have"));
     if (a->lost)
-        open_note(c, "%s records were lost", fmt_count(n, a->lost));
+        open_note(c, "%s lost", fmt_counted(n, a->lost, "record was", "records were"));
     if (a->throttled)
-        open_note(c, "the kernel throttled the sampling %s times: lower the frequency",
-                  fmt_count(n, a->throttled));
+        open_note(c, "the kernel throttled the sampling %s: lower the frequency",
+                  fmt_counted(n, a->throttled, "time", "times"));
     if (a->idle)
-        open_note(c, "%s samples of idle CPUs are not on the timeline", fmt_count(n, a->idle));
+        open_note(c, "not on the timeline: %s of idle CPUs", fmt_counted(n, a->idle, "sample", "samples"));
     if (a->repeated)
-        open_note(c, "%s samples stand in two snapshots and are shown once",
-                  fmt_count(n, a->repeated));
+        open_note(c, "%s in two snapshots, shown once",
+                  fmt_counted(n, a->repeated, "sample stands", "samples stand"));
     if (a->not_clock && sample_log_source_count(c->log) > 1)
-        open_note(c, "%s of %s samples come from events that are no clock",
-                  fmt_count(n, a->not_clock), fmt_count(m, a->samples));
+        open_note(c, "of %s, %s from events that are no clock",
+                  fmt_counted(m, a->samples, "sample", "samples"), fmt_counted(n, a->not_clock, "comes", "come"));
     else if (a->not_clock)
         open_note(c, "%s counts events, not time: spans show only where samples fell",
                   sample_log_source(c->log, 0)->name);
@@ -347,7 +347,7 @@ void open_note_raised(struct open_context *c, uint64_t n)
 {
     char text[FMT_MAX];
     if (n)
-        open_note(c, "%s times went backwards and were raised", fmt_count(text, n));
+        open_note(c, "%s backwards: raised", fmt_counted(text, n, "time went", "times went"));
 }
 
 static void note_builder(struct open_context *c, const struct trace_builder *b)
@@ -355,8 +355,8 @@ static void note_builder(struct open_context *c, const struct trace_builder *b)
     char n[FMT_MAX];
     open_note_raised(c, trace_builder_clamped(b));
     if (trace_builder_too_deep(b))
-        open_note(c, "%s calls were nested more than %u deep and are not shown",
-                  fmt_count(n, trace_builder_too_deep(b)), (unsigned)TRACE_MAX_DEPTH);
+        open_note(c, "%s nested more than %u deep, and not shown",
+                  fmt_counted(n, trace_builder_too_deep(b), "call was", "calls were"), (unsigned)TRACE_MAX_DEPTH);
 }
 
 /* Recordings by single-stepping have instructions for a clock. */

@@ -20,11 +20,16 @@ struct call {
     stack_id common;         /* of all before and behind, back to the next such call */
     stack_id inside, near;   /* the function's caller, by samples within the call, and before or behind */
     stack_id stack;          /* the call's own, when it is known */
-    uint32_t thread;
+    uint32_t thread, level; /* how many calls are around it */
     size_t around; /* the call of the same thread that it is part of; SIZE_MAX: none */
     fn_id fn;
     bool has_before, has_inside, has_behind, has_near;
     bool exits; /* its end is its thread's */
+};
+
+struct thread_end {
+    uint64_t time_ns;
+    uint32_t thread;
 };
 
 struct calls {
@@ -34,6 +39,8 @@ struct calls {
     uint64_t first_ns, last_ns;
     VEC(struct call) all; /* by thread, then by time, those around first */
     VEC(bool) seen;       /* by thread: it has events in this file */
+    VEC(struct thread_end) ends; /* by thread, then by time */
+    uint64_t too_deep;    /* calls that were left out */
     VEC(fn_id) stack, other; /* outermost first */
 };
 
@@ -104,15 +111,54 @@ static void drop_repeated(struct calls *k)
     k->all.len = kept;
 }
 
+/* Each sample is looked at for all calls that it is in: those too deep in others are left out. */
 static void nest(struct calls *k)
 {
-    for (size_t i = 1; i < k->all.len; i++) {
-        struct call *c = &k->all.data[i];
-        size_t outer = i - 1;
-        while (outer != SIZE_MAX && (k->all.data[outer].thread != c->thread || k->all.data[outer].to_ns < c->to_ns))
+    size_t kept = 0;
+    for (size_t i = 0; i < k->all.len; i++) {
+        struct call c = k->all.data[i];
+        size_t outer = kept ? kept - 1 : SIZE_MAX;
+        while (outer != SIZE_MAX && (k->all.data[outer].thread != c.thread || k->all.data[outer].to_ns < c.to_ns))
             outer = k->all.data[outer].around;
-        c->around = outer;
+        c.around = outer;
+        c.level = outer != SIZE_MAX ? k->all.data[outer].level + 1 : 0;
+        if (c.level < OPEN_CALLS_DEEPEST)
+            k->all.data[kept++] = c;
     }
+    k->too_deep = k->all.len - kept;
+    k->all.len = kept;
+}
+
+static int compare_ends(const void *left, const void *right)
+{
+    const struct thread_end *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+/* A thread that exits is in none of its calls any more. */
+static int end_with_threads(struct calls *k)
+{
+    const struct sample_event *e = sample_log_events(k->log);
+    for (size_t i = k->first_event; k->all.len && i < sample_log_count(k->log); i++)
+        if (e[i].kind == SAMPLE_EXIT && timed(&e[i]) && e[i].thread != SAMPLE_NO_THREAD &&
+            !vec_try_push(&k->ends, ((struct thread_end){e[i].time_ns, e[i].thread})))
+            return MTUI_E_NOMEM;
+    if (k->ends.len)
+        qsort(k->ends.data, k->ends.len, sizeof *k->ends.data, compare_ends);
+    for (size_t i = 0, next = 0; i < k->all.len; i++) { /* both by thread, then by time */
+        struct call *c = &k->all.data[i];
+        const struct thread_end begin = {c->from_ns, c->thread};
+        while (next < k->ends.len && compare_ends(&k->ends.data[next], &begin) < 0)
+            next++;
+        const struct thread_end *end = next < k->ends.len ? &k->ends.data[next] : NULL;
+        if (end && end->thread == c->thread && end->time_ns < c->to_ns) {
+            c->to_ns = end->time_ns;
+            c->exits = true;
+        }
+    }
+    return 0;
 }
 
 /* ---- Who called them ---- */
@@ -166,17 +212,6 @@ static size_t find_begun(const struct calls *k, const struct sample_event *e)
 {
     size_t next = find_next(k, e->thread, e->time_ns);
     return next && k->all.data[next - 1].thread == e->thread ? next - 1 : SIZE_MAX;
-}
-
-/* A thread that exits is in none of its calls any more. */
-static void end_with(struct calls *k, const struct sample_event *exit)
-{
-    size_t next = find_next(k, exit->thread, exit->time_ns);
-    for (; next && k->all.data[next - 1].thread == exit->thread; next--)
-        if (k->all.data[next - 1].to_ns > exit->time_ns) {
-            k->all.data[next - 1].to_ns = exit->time_ns;
-            k->all.data[next - 1].exits = true;
-        }
 }
 
 static size_t depth(const struct calls *k, stack_id id)
@@ -355,7 +390,7 @@ static int take_hits(struct calls *k, const struct snapshot_dir *dir, const stru
 }
 
 int open_known_calls(struct sample_log *log, size_t first_event, const struct snapshot_dir *dir, unsigned snapshot,
-                     const struct addrspaces *as, struct symbolizer *symbols)
+                     const struct addrspaces *as, struct symbolizer *symbols, uint64_t *too_deep)
 {
     struct calls k = {.log = log, .first_event = first_event, .snapshot = snapshot};
     find_limits(&k);
@@ -364,13 +399,13 @@ int open_known_calls(struct sample_log *log, size_t first_event, const struct sn
         qsort(k.all.data, k.all.len, sizeof *k.all.data, compare);
     drop_repeated(&k);
     nest(&k);
+    if (rc == 0)
+        rc = end_with_threads(&k);
     size_t n = k.all.len ? sample_log_count(log) : 0;
-    for (size_t i = first_event; i < n; i++) {
+    for (size_t i = first_event; i < n && rc == 0; i++) {
         const struct sample_event *e = &sample_log_events(log)[i];
         if (e->kind == SAMPLE_STACK && timed(e) && e->thread != SAMPLE_NO_THREAD)
             look_at(&k, e);
-        else if (e->kind == SAMPLE_EXIT && timed(e) && e->thread != SAMPLE_NO_THREAD)
-            end_with(&k, e);
     }
     for (size_t i = 0; i < k.all.len && rc == 0; i++)
         rc = put(&k, &k.all.data[i]);
@@ -381,7 +416,9 @@ int open_known_calls(struct sample_log *log, size_t first_event, const struct sn
     }
     vec_free(&k.all);
     vec_free(&k.seen);
+    vec_free(&k.ends);
     vec_free(&k.stack);
     vec_free(&k.other);
+    *too_deep += k.too_deep;
     return rc;
 }

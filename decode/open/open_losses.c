@@ -118,13 +118,13 @@ static void note_missing_code(struct open_losses *l)
         files |= *m->where == '/' && m->where[1] != '/';
         kernel |= m->kernel;
         fmt_size(lost, m->bytes);
-        fmt_count(all, m->times);
+        fmt_counted(all, m->times, "place", "places");
         if (begins_with(m->why, m->where))
-            open_note(l->c, "%s: %s bytes of trace could not be followed, in %s places%s%s", m->why, lost, all,
+            open_note(l->c, "%s: %s bytes of trace could not be followed, in %s%s%s", m->why, lost, all,
                       *id ? "; build-id " : "", id);
         else
-            open_note(l->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in %s "
-                            "places%s%s%s%s", m->where, lost, all, m->why ? ": " : "", m->why ? m->why : "",
+            open_note(l->c, "the code of %s is not at hand: %s bytes of trace could not be followed, in "
+                            "%s%s%s%s%s", m->where, lost, all, m->why ? ": " : "", m->why ? m->why : "",
                       *id ? "; build-id " : "", id);
     }
     if (files)
@@ -138,13 +138,13 @@ static void note_missing_code(struct open_losses *l)
 
 void open_losses_note(struct open_losses *l)
 {
-    char lost[FMT_MAX], all[FMT_MAX];
+    char lost[FMT_MAX], all[FMT_MAX], gaps[FMT_MAX];
     const struct pt_clock *clock = &l->source->clock;
     uint64_t bytes = pt_streams_bytes(l->source->streams, NULL);
     if (l->source->holes.len)
-        open_note(l->c, "the kernel reports %zu times that trace data was lost before it was stored: a larger "
+        open_note(l->c, "the kernel reports %s that trace data was lost before it was stored: a larger "
                         "buffer (--size) or less timing (--timing) helps",
-                  l->source->holes.len);
+                  fmt_counted(all, l->source->holes.len, "time", "times"));
     if (!bytes && l->c->partial)
         open_note(l->c, "no trace data in what is there of it");
     else if (!bytes)
@@ -152,8 +152,8 @@ void open_losses_note(struct open_losses *l)
                         "kept Intel PT for itself");
     note_missing_code(l); /* first: it says why */
     if (l->bytes)
-        open_note(l->c, "%s of %s trace bytes told nothing, in %llu gaps", fmt_size(lost, l->bytes),
-                  fmt_size(all, bytes), (unsigned long long)l->count);
+        open_note(l->c, "%s of %s trace bytes told nothing, in %s", fmt_size(lost, l->bytes),
+                  fmt_size(all, bytes), fmt_counted(gaps, l->count, "gap", "gaps"));
     if (!clock->tsc)
         open_note(l->c, "the trace has no timestamps: times count instructions");
     else if (!clock->time_mult)

@@ -75,10 +75,10 @@ void open_marks(struct open_context *c, const struct snapshot_dir *dir, const un
             far += ours && hits[i].time_ns;
     }
     if (far)
-        open_note(c, "%s trigger hits lie outside of the time that was recorded",
-                  fmt_count(text, far));
+        open_note(c, "%s outside of the time that was recorded",
+                  fmt_counted(text, far, "trigger hit lies", "trigger hits lie"));
     if (bad)
-        open_note(c, "%s lines of hits.tsv are damaged", fmt_count(text, bad));
+        open_note(c, "%s in hits.tsv", fmt_counted(text, bad, "damaged line", "damaged lines"));
     snapshot_dir_free_hits(hits, n);
 }
 

@@ -399,8 +399,8 @@ static void note_unknown(struct decoder *d)
 {
     char n[FMT_MAX];
     if (pt_runs_unknown(d->runs))
-        open_note(d->c, "%s calls and returns are not shown: it is not known which thread ran then",
-                  fmt_count(n, pt_runs_unknown(d->runs)));
+        open_note(d->c, "%s not shown: it is not known which thread ran then",
+                  fmt_counted(n, pt_runs_unknown(d->runs), "call or return is", "calls, returns are"));
 }
 
 static bool cancelled(const void *context)

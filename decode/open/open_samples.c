@@ -224,8 +224,8 @@ static void add_notes(struct reader *r)
     char n[FMT_MAX];
     bool switches = false;
     if (info->skipped_records)
-        open_note(r->c, "%s records could not be read and were skipped",
-                  fmt_count(n, info->skipped_records));
+        open_note(r->c, "%s could not be read: skipped",
+                  fmt_counted(n, info->skipped_records, "record", "records"));
     for (size_t i = 0; i < perf_file_event_count(r->f); i++)
         switches |= perf_file_event(r->f, i)->context_switch;
     if (!r->samples || perf_file_info(r->f)->has_auxtrace) /* beside a hardware trace they are not shown */
@@ -244,6 +244,8 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
 {
     struct reader r = {.c = c, .f = f, .first_event = sample_log_count(c->log)};
     const struct perf_file_info *info = perf_file_info(f);
+    uint64_t too_deep = 0;
+    char n[FMT_MAX];
     struct symbolizer_options o = {
         .log = c->maps, .symfs = c->options->symfs, .os_release = info->os_release};
     r.as = addrspaces_new(c->maps);
@@ -257,7 +259,11 @@ int open_samples(struct open_context *c, struct perf_file *f, struct err *err)
         c->input_bytes += info->size_bytes;
         if (c->found->dir && !info->has_auxtrace && r.samples)
             rc = open_known_calls(c->log, r.first_event, c->found->dir,
-                                  c->input < c->found->nsnapshots ? c->found->snapshots[c->input] : 0, r.as, r.symbols);
+                                  c->input < c->found->nsnapshots ? c->found->snapshots[c->input] : 0, r.as, r.symbols,
+                                  &too_deep);
+        if (too_deep)
+            open_note(c, "%s in %u others or more: left out", fmt_counted(n, too_deep, "timed call is", "timed calls are"),
+                      OPEN_CALLS_DEEPEST);
         if (rc < 0)
             err_set(err, rc, "not enough memory for the samples of this recording");
         add_comms(&r);

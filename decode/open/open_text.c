@@ -226,23 +226,23 @@ static void note_flow(struct open_context *c, const struct text_flow_counts *n)
 {
     char a[FMT_MAX];
     if (n->losses)
-        open_note(c, "%s decode errors in it: each is a gap", fmt_count(a, n->losses));
+        open_note(c, "%s in it: each is a gap", fmt_counted(a, n->losses, "decode error", "decode errors"));
     if (n->guessed)
-        open_note(c, "%s branches have no flag words, so calls and returns were told by where they lead: "
+        open_note(c, "%s no flag words, so calls and returns were told by where they lead: "
                      "print with perf script -F +flags",
-                  fmt_count(a, n->guessed));
+                  fmt_counted(a, n->guessed, "branch has", "branches have"));
     if (n->leaps && !n->returns)
         open_note(c, "only calls were printed: that a call is over shows when its caller makes the next one "
                      "(print with perf script --itrace=be)");
     else if (n->leaps)
-        open_note(c, "%s branches were not printed, by their neighbours: calls may last too long there",
-                  fmt_count(a, n->leaps));
+        open_note(c, "%s not printed, by their neighbours: calls may last too long there",
+                  fmt_counted(a, n->leaps, "branch was", "branches were"));
     if (n->no_offset)
         open_note(c, "the names have no offsets, so jumps into functions cannot be told from calls and "
                      "returns: print with perf script -F +symoff");
     if (n->no_time)
-        open_note(c, "%s lines have no time: those count lines instead (print with perf script -F +time)",
-                  fmt_count(a, n->no_time));
+        open_note(c, "%s no time: lines are counted there instead (print with perf script -F +time)",
+                  fmt_counted(a, n->no_time, "line has", "lines have"));
 }
 
 /* What the counts say about the whole. */
@@ -259,16 +259,17 @@ static int judge(struct open_context *c, const struct perf_text_counts *n, const
         return err_set(err, MTUI_E_NOTSUP, "%s has no branch lines of a hardware trace", name);
     if (!n->samples && !n->other_events && !n->branches)
         return err_set(err, MTUI_E_FORMAT,
-                       "%s is neither a perf.data nor text of perf script (%s lines, none of them an "
+                       "%s is neither a perf.data nor text of perf script (%s, none of them an "
                        "event)",
-                       name, fmt_count(a, n->lines));
+                       name, fmt_counted(a, n->lines, "line", "lines"));
     if (n->samples && n->branches)
-        open_note(c, "%s also holds %s samples, which are not shown beside its hardware trace", name,
-                  fmt_count(a, n->samples));
+        open_note(c, "%s also holds %s not shown beside its hardware trace", name,
+                  fmt_counted(a, n->samples, "sample, which is", "samples, which are"));
     if (n->errors && !n->branches)
-        open_note(c, "%s decode errors of a hardware trace are not shown", fmt_count(a, n->errors));
+        open_note(c, "%s of a hardware trace left out", fmt_counted(a, n->errors, "decode error", "decode errors"));
     if (n->unknown_words)
-        open_note(c, "%s flag words are not known and were passed over", fmt_count(a, n->unknown_words));
+        open_note(c, "%s not known and passed over",
+                  fmt_counted(a, n->unknown_words, "flag word is", "flag words are"));
     if (n->unknown_lines || n->cut_lines)
         open_note(c, "partial: %s line%s not understood, the first is line %s: %s",
                   fmt_count(a, n->unknown_lines + n->cut_lines),

@@ -305,10 +305,11 @@ static void status(void *view, char *out, size_t size)
     char names[FMT_MAX];
     symbol_rows_progress(v->rows, &p);
     if (!p.done)
-        snprintf(out, size, "reading symbols: %s names, %zu of %zu modules", fmt_count(names, p.names),
+        snprintf(out, size, "reading symbols: %s, %zu of %zu modules", fmt_counted(names, p.names, "name", "names"),
                  p.modules_done, p.modules);
     else if (p.left_out)
-        snprintf(out, size, "%s names are left out: the list may take %zu MiB", fmt_count(names, p.left_out),
+        snprintf(out, size, "%s left out: the list may take %zu MiB",
+                 fmt_counted(names, p.left_out, "name is", "names are"),
                  SYMBOL_LIST_BUDGET >> 20);
     else if (v->m->caps)
         snprintf(out, size, "triggers by %s",

@@ -214,7 +214,8 @@ static void status(void *view, char *out, size_t size)
     if (snap && snap->remark) /* its column cuts it */
         snprintf(out, size, "%s%.0u: %s", snap->number ? "snapshot " : "the end file", snap->number, snap->remark);
     else if (v_record_is_running(r) && r->status.counted)
-        snprintf(out, size, "%s hits were counted, not snapped", fmt_count(n, r->status.counted));
+        snprintf(out, size, "%s counted, not snapped",
+                 fmt_counted(n, r->status.counted, "hit was", "hits were"));
     else if (r->session && r->status.maps_left_out)
         snprintf(out, size, "%s", r->status.maps_note);
     else if (r->session && r->pane[RECORD_LOG].rows < 2 && session_log_count(r->session))

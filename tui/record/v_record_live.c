@@ -114,8 +114,8 @@ static void draw_stepping(struct record *r, struct surface *s, struct rect at, i
     }
     uint64_t ms = rec->step_wall_ns / 1000000;
     v_record_field(s, at, row, "Stepping", warn,
-                   "thread %ld: %s instructions in %s, %s a second   S %s",
-                   (long)rec->step_tid, fmt_count(n, rec->step_instructions),
+                   "thread %ld: %s in %s, %s a second   S %s",
+                   (long)rec->step_tid, fmt_counted(n, rec->step_instructions, "instruction", "instructions"),
                    fmt_duration(took, rec->step_wall_ns),
                    fmt_count_short(rate, ms ? rec->step_instructions * 1000 / ms : 0),
                    session_get_setup(r->session)->n_triggers ? "ends the window" : "keeps it");

@@ -149,11 +149,12 @@ static void draw_window(struct surface *s, struct rect at, int row,
                  fmt_size(size, plan_ring_bytes(plan, NULL)));
     if (setup->n_triggers)
         v_record_field(s, at, row, "Window", (struct style){0},
-                       "one call, from its hit to its return, at most %s instructions or %s",
-                       fmt_count(n, budget), fmt_duration(time, STEP_DEFAULT_BUDGET_WALL_NS));
+                       "one call, from its hit to its return, at most %s or %s",
+                       fmt_counted(n, budget, "instruction", "instructions"), fmt_duration(time, STEP_DEFAULT_BUDGET_WALL_NS));
     else if (budget)
         v_record_field(s, at, row, "Window", (struct style){0},
-                       "the next %s instructions of each thread, %s", fmt_count(n, budget), kept);
+                       "the next %s of each thread, %s",
+                       fmt_counted(n, budget, "instruction", "instructions"), kept);
     else
         v_record_field(s, at, row, "Window", (struct style){0},
                        "from now on, until it is stopped; %s", kept);
