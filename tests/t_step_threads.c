@@ -30,10 +30,11 @@ static void dropped_threads_are_told(void **state)
     struct stepper s;
     struct step_message m;
     (void)state;
-    stepper_start(&s, "threads");
+    stepper_start_gated(&s, "threads");
     struct step_recorder_options o = {.tracer = {.ring_bytes = 1}};
     stepper_record(&s, &o, true);
     stepper_command(&s, "enable");
+    stepper_go(&s);
     for (uint64_t least = 5; least > 2; least--) { /* what a file has is told once */
         uint64_t ended = count_ended(&s, least, &m);
         assert_true(ended >= least);
