@@ -8,8 +8,9 @@
 
 #include <stddef.h>
 
-/* Closes fds[0..n) here at once, and for good in a process of its own that holds nothing else. The
- * array is sorted. When no process can be made, they are closed here and that takes its time. */
-void slow_close(int *fds, size_t n);
+/* Closes fds[0..n) here at once, and then for good in a process of its own that holds nothing else
+ * and never lets go of one first. When no process can be made, they are closed here and that takes
+ * its time. */
+void slow_close(const int *fds, size_t n);
 
 #endif
