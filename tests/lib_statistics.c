@@ -30,7 +30,7 @@ void statistics_assert_equal(const struct stats *a, const struct functions *of_a
                      functions_get(of_b, g[i].fn)->name, (unsigned long long)g[i].calls,
                      (unsigned long long)g[i].total_ns, (unsigned long long)g[i].self_ns);
         if (f[i].min_ns != g[i].min_ns || f[i].max_ns != g[i].max_ns || f[i].p50_ns != g[i].p50_ns ||
-            f[i].p99_ns != g[i].p99_ns || f[i].mean_ns != g[i].mean_ns ||
+            f[i].p99_ns != g[i].p99_ns || f[i].sum_ns != g[i].sum_ns ||
             memcmp(f[i].histogram, g[i].histogram, sizeof f[i].histogram) != 0)
             fail_msg("%s: the durations of %s differ", what, functions_get(of_a, f[i].fn)->name);
     }

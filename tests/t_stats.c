@@ -46,7 +46,7 @@ static struct trace *finish(struct trace_builder *b)
 }
 
 /* f0 [0,1000] { f1 [100,500] { f1 [200,400] { f2 [250,300] } }  f3 off CPU [600,700]  f1 [800,900] }
- * and a gap of the thread [420,450], one of the whole recording [440,460]. */
+ * and gaps: of the thread [420,450] and at 850, of the whole recording [440,460], of a thread without calls. */
 static struct trace *small_tree(void)
 {
     struct trace_builder *b = new_builder(4);
@@ -66,6 +66,7 @@ static struct trace *small_tree(void)
     trace_builder_gap(b, &(struct gap){1, 420, 450, 0, GAP_UNTRACED, "kernel", 0});
     trace_builder_gap(b, &(struct gap){0, 440, 460, 0, GAP_LOST, "lost", 0});
     trace_builder_gap(b, &(struct gap){2, 0, 1000, 0, GAP_LOST, "of another thread", 0});
+    trace_builder_gap(b, &(struct gap){1, 850, 850, 0, GAP_OVERFLOW, "an instant", 0});
     return finish(b);
 }
 
@@ -74,7 +75,7 @@ static void assert_fn(const struct stats *s, fn_id fn, const uint64_t want[8])
     const struct function_stats *f = stats_find(s, fn);
     assert_non_null(f);
     const uint64_t got[8] = {f->calls,  f->total_ns, f->self_ns, f->min_ns,
-                             f->p50_ns, f->p99_ns,   f->max_ns,  f->mean_ns};
+                             f->p50_ns, f->p99_ns,   f->max_ns,  function_stats_mean_ns(f)};
     for (size_t i = 0; i < 8; i++)
         if (got[i] != want[i])
             fail_msg("f%u figure %zu: %llu, not %llu", fn, i, (unsigned long long)got[i],
@@ -105,7 +106,7 @@ static void by_hand(void **state)
     assert_int_equal(f1->histogram[7], 1); /* 200 */
     assert_int_equal(f1->histogram[8], 1); /* 400 */
     assert_int_equal(stats_gap_ns(s), 40);
-    assert_int_equal(stats_gap_count(s), 1); /* the two overlap: one stretch */
+    assert_int_equal(stats_gap_count(s), 4); /* whether they overlap, last or not */
     assert_false(stats_estimated(s));
     assert_null(stats_find(s, 77));
     stats_free(s);
@@ -115,6 +116,14 @@ static void by_hand(void **state)
     assert_fn(s, 0, (uint64_t[8]){1, 570, 200, 1000, 1000, 1000, 1000, 1000});
     assert_fn(s, 1, (uint64_t[8]){3, 220 + 50, 100 + 100 - 40 + 50, 100, 200, 400, 400, 233});
     assert_fn(s, 2, (uint64_t[8]){1, 20, 20, 50, 50, 50, 50, 50});
+    assert_int_equal(stats_gap_ns(s), 40);
+    assert_int_equal(stats_gap_count(s), 2); /* not the instant at its end */
+    stats_free(s);
+
+    range = (struct stats_options){.from_ns = 450, .to_ns = 851, .thread = 0};
+    assert_int_equal(stats_new(&s, t, &range, NULL), 0);
+    assert_int_equal(stats_gap_ns(s), 10);
+    assert_int_equal(stats_gap_count(s), 2);
     stats_free(s);
     trace_free(t);
 }
@@ -253,7 +262,7 @@ static void many_calls(void **state)
             struct stats *s = NULL;
             assert_int_equal(stats_new(&s, tr, &all, NULL), 0);
             assert_fn(s, 0, (uint64_t[8]){CALLS, sum, sum, d[0], d[CALLS / 2 - 1], d[CALLS / 100 * 99 - 1],
-                                          d[CALLS - 1], sum / CALLS});
+                                          d[CALLS - 1], (2 * sum + CALLS) / (2 * CALLS)});
             assert_fn(s, 1, (uint64_t[8]){1, t, 0, t, t, t, t, t});
             assert_memory_equal(stats_find(s, 0)->histogram, buckets, sizeof buckets);
             stats_free(s);
@@ -313,7 +322,7 @@ static void plain_fn(const struct plain *p, size_t n, fn_id fn, uint64_t from, u
         f->max_ns = d[f->calls - 1];
         f->p50_ns = d[(f->calls * 50 + 99) / 100 - 1];
         f->p99_ns = d[(f->calls * 99 + 99) / 100 - 1];
-        f->mean_ns = sum / f->calls;
+        f->sum_ns = sum;
     }
     free(d);
 }
@@ -359,7 +368,8 @@ static void field_D10_sums_equal_brute_force(void **state)
                 else
                     assert_fn(s, fn,
                               (uint64_t[8]){want.calls, want.total_ns, want.self_ns, want.min_ns,
-                                            want.p50_ns, want.p99_ns, want.max_ns, want.mean_ns});
+                                            want.p50_ns, want.p99_ns, want.max_ns,
+                                            (2 * want.sum_ns + want.calls) / (2 * want.calls)});
             }
             stats_free(s);
         }

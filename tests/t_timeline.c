@@ -282,7 +282,7 @@ static void ranges_and_marks(void **state)
     assert_int_equal(r.m->range_start_ns, 0);
     assert_int_equal(r.m->range_end_ns, 0);
     act_with(&r, ACT_RANGE, "50us 60us 70us");
-    assert_string_equal(r.m->say, "range needs two times: range 1ms 1.5ms");
+    assert_string_equal(r.m->say, "range needs two times: range 1.25ms 1.5ms");
     act_with(&r, ACT_MARK_SET, "q");
     assert_string_equal(r.m->say, "mark q at 50.000 us");
     act_with(&r, ACT_GOTO, "350us");

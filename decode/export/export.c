@@ -82,8 +82,7 @@ static uint64_t resolve(const struct export_time *t, const struct trace *trace, 
 
 bool export_has_gap(const struct export_job *j, const struct gap *g)
 {
-    return (!j->tid || !g->tid || g->tid == j->tid) && g->start_ns < j->to_ns &&
-           (g->end_ns > j->from_ns || g->start_ns >= j->from_ns);
+    return (!j->tid || !g->tid || g->tid == j->tid) && gap_touches(g, j->from_ns, j->to_ns);
 }
 
 bool export_has_mark(const struct export_job *j, const struct mark *m)

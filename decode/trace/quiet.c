@@ -48,13 +48,10 @@ uint64_t quiet_between(struct quiet *q, uint64_t from_ns, uint64_t to_ns)
     return sum;
 }
 
-uint64_t quiet_total(const struct quiet *q, uint64_t from_ns, uint64_t to_ns, size_t *count)
+uint64_t quiet_total(const struct quiet *q, uint64_t from_ns, uint64_t to_ns)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < q->n; i++) {
-        uint64_t ns = overlap(&q->parts[i], from_ns, to_ns);
-        sum += ns;
-        *count += ns > 0;
-    }
+    for (size_t i = 0; i < q->n; i++)
+        sum += overlap(&q->parts[i], from_ns, to_ns);
     return sum;
 }

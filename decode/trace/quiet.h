@@ -20,7 +20,7 @@ void quiet_free(struct quiet *q);
 /* Gap time in [from_ns, to_ns). Asked for in the order of time: each call looks only forward. */
 uint64_t quiet_between(struct quiet *q, uint64_t from_ns, uint64_t to_ns);
 
-/* The same for any range, from the beginning; the number of parts in it is added to *count. */
-uint64_t quiet_total(const struct quiet *q, uint64_t from_ns, uint64_t to_ns, size_t *count);
+/* The same for any range, from the beginning. */
+uint64_t quiet_total(const struct quiet *q, uint64_t from_ns, uint64_t to_ns);
 
 #endif

@@ -7,7 +7,7 @@
  *   self    time with this function innermost, in the range. Time off the CPU is a span of its own, so
  *           it is nobody else's self time; time inside a gap (of this thread, or of the whole recording)
  *           is left out.
- *   min, p50, p99, max, mean, histogram   of the whole durations of those calls, also where they reach out
+ *   min, p50, p99, max, sum, histogram   of the whole durations of those calls, also where they reach out
  *           of the range. Percentiles are by nearest rank and exact.
  *
  * While it works it needs 4 bytes for each call of 4 us and more. */
@@ -29,9 +29,15 @@ struct stats_options {
 
 struct function_stats {
     fn_id fn;
-    uint64_t calls, total_ns, self_ns, min_ns, max_ns, p50_ns, p99_ns, mean_ns;
+    uint64_t calls, total_ns, self_ns, min_ns, max_ns, p50_ns, p99_ns, sum_ns;
     uint64_t histogram[STATS_BUCKETS]; /* [i]: durations with highest bit i; [0]: 0 and 1 ns */
 };
+
+/* The mean duration, rounded. */
+static inline uint64_t function_stats_mean_ns(const struct function_stats *f)
+{
+    return f->calls ? f->sum_ns / f->calls + (f->sum_ns % f->calls >= (f->calls + 1) / 2) : 0;
+}
 
 struct stats;
 
@@ -45,7 +51,8 @@ const struct function_stats *stats_functions(const struct stats *s, size_t *n);
 const struct function_stats *stats_find(const struct stats *s, fn_id fn);
 /* Calls are estimates. */
 bool stats_estimated(const struct stats *s);
-/* Time of the range that lies in gaps, and the number of them, over the threads looked at. */
+/* Time of the range that lies in gaps, summed over the threads looked at; and how many gaps of the trace touch it
+ * (trace_gap_count), also those that last no time. */
 uint64_t stats_gap_ns(const struct stats *s);
 size_t stats_gap_count(const struct stats *s);
 

@@ -249,7 +249,7 @@ static int gather(void *arg, const struct stats_call *c)
     f->min_ns = f->calls == 0 || ns < f->min_ns ? ns : f->min_ns;
     f->max_ns = ns > f->max_ns ? ns : f->max_ns;
     f->histogram[ns ? 63 - __builtin_clzll(ns) : 0]++;
-    f->mean_ns += ns; /* the sum, until it is known how many */
+    f->sum_ns += ns;
     f->calls++;
     return d->longest.max ? offer(&d->longest, c) : 0;
 }
@@ -333,7 +333,6 @@ int stats_calls_new(struct stats_calls *out, const struct trace *t, fn_id fn,
         return finish(rc, err);
     }
     sort_heap(d.longest.heap, d.longest.n);
-    d.all.mean_ns = d.all.calls ? d.all.mean_ns / d.all.calls : 0;
     *out = (struct stats_calls){d.longest.heap, d.longest.n, d.all};
     return 0;
 }

@@ -331,14 +331,14 @@ static size_t place_of(const struct trace *t, const struct trace_thread *info)
 }
 
 /* Gap time of all threads; MTUI_E_NOTSUP when some of it lies within calls. */
-static int add_gaps(const struct stats_flow *f, const struct trace *t, uint64_t *ns, size_t *count)
+static int add_gaps(const struct stats_flow *f, const struct trace *t, uint64_t *ns)
 {
     int rc = 0;
     for (size_t i = 0; i < f->b->threads.len && rc == 0; i++) {
         struct quiet q;
         if (quiet_init(&q, t, place_of(t, &f->b->threads.data[i]->info)) < 0)
             return MTUI_E_NOMEM;
-        *ns += quiet_total(&q, 0, UINT64_MAX, count);
+        *ns += quiet_total(&q, 0, UINT64_MAX);
         if (i < f->threads.len && overlap(&q, f->threads.data[i].covered.data, f->threads.data[i].covered.len))
             rc = MTUI_E_NOTSUP;
         quiet_free(&q);
@@ -349,8 +349,7 @@ static int add_gaps(const struct stats_flow *f, const struct trace *t, uint64_t 
 int stats_flow_finish(struct stats_flow *f, const struct trace *t, struct stats **out, struct err *err)
 {
     uint64_t gap_ns = 0;
-    size_t gaps = 0;
-    int rc = add_gaps(f, t, &gap_ns, &gaps);
+    int rc = add_gaps(f, t, &gap_ns);
     if (rc == MTUI_E_NOTSUP)
         return err_set(err, rc, "trace data was lost within calls");
     if (rc == 0)
@@ -359,6 +358,6 @@ int stats_flow_finish(struct stats_flow *f, const struct trace *t, struct stats 
         rc = tally_stats(out, &f->tally, trace_functions(t), NULL);
     if (rc < 0)
         return err_set(err, rc, "not enough memory for the statistics");
-    stats_set_gaps(*out, gap_ns, gaps);
+    stats_set_gaps(*out, gap_ns, trace_gap_count(t, 0, 0, UINT64_MAX));
     return 0;
 }

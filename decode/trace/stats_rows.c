@@ -43,7 +43,7 @@ static int add_thread(struct stats_rows *r, const struct trace *t, size_t thread
     size_t depths = trace_thread(t, thread)->depths, up_from = 0;
     if (quiet_init(q, t, thread) < 0)
         return MTUI_E_NOMEM;
-    r->gap_ns += quiet_total(q, r->from_ns, r->to_ns, &r->gap_count);
+    r->gap_ns += quiet_total(q, r->from_ns, r->to_ns);
     struct stats_piece row = {.quiet = q};
     for (size_t d = 0; d < depths; d++) {
         size_t n;
@@ -75,6 +75,8 @@ int stats_rows_init(struct stats_rows *r, const struct trace *t, const struct st
             rc = add_thread(r, t, i);
     if (rc < 0)
         stats_rows_free(r);
+    else
+        r->gap_count = trace_gap_count(t, o->thread < 0 ? 0 : trace_thread(t, (size_t)o->thread)->tid, r->from_ns, r->to_ns);
     return rc;
 }
 

@@ -23,7 +23,7 @@ struct stats_rows {
     size_t threads;
     uint64_t from_ns, to_ns;
     uint64_t gap_ns; /* in the range */
-    size_t gap_count;
+    size_t gap_count; /* that touch it */
 };
 
 /* MTUI_E_NOMEM. */

@@ -95,7 +95,7 @@ static void make_row(struct function_stats *to, fn_id fn, const struct tally_fn 
                                   .self_ns = f->self_ns,
                                   .min_ns = f->min_ns,
                                   .max_ns = f->max_ns,
-                                  .mean_ns = f->sum_ns / f->calls};
+                                  .sum_ns = f->sum_ns};
     to->p50_ns = durations_rank(durations, rank_of(f->calls, 50));
     to->p99_ns = durations_rank(durations, rank_of(f->calls, 99));
     durations_histogram(durations, to->histogram);

@@ -128,6 +128,15 @@ const struct gap *trace_gaps(const struct trace *t, size_t *n)
     return t->gaps;
 }
 
+size_t trace_gap_count(const struct trace *t, pid_t tid, uint64_t from_ns, uint64_t to_ns)
+{
+    size_t n, count = 0;
+    const struct gap *g = trace_gaps(t, &n);
+    for (size_t i = 0; i < n && g[i].start_ns < to_ns; i++)
+        count += (!tid || !g[i].tid || g[i].tid == tid) && gap_touches(&g[i], from_ns, to_ns);
+    return count;
+}
+
 const struct mark *trace_marks(const struct trace *t, size_t *n)
 {
     *n = t->nmarks;

@@ -80,6 +80,12 @@ struct gap {
     uint64_t end_byte;  /* where those bytes end in their stream of trace data; 0: not known */
 };
 
+/* Whether some of a gap lies in [from_ns, to_ns); one without length does when its instant does. */
+static inline bool gap_touches(const struct gap *g, uint64_t from_ns, uint64_t to_ns)
+{
+    return g->start_ns < to_ns && (g->end_ns > from_ns || g->start_ns >= from_ns);
+}
+
 enum mark_kind {
     MARK_TRIGGER, /* a trigger that fired */
     MARK_HIT,     /* one that was reached and only counted */
@@ -138,6 +144,8 @@ const struct span *trace_row_at(const struct trace *t, size_t thread, size_t dep
 
 /* Sorted by start, then tid. */
 const struct gap *trace_gaps(const struct trace *t, size_t *n);
+/* Those that touch a range: of one thread and of the whole recording, or of all threads (tid 0). */
+size_t trace_gap_count(const struct trace *t, pid_t tid, uint64_t from_ns, uint64_t to_ns);
 /* Sorted by time, then tid. */
 const struct mark *trace_marks(const struct trace *t, size_t *n);
 

@@ -50,7 +50,7 @@ static const struct function *caller_of(const struct trace *t, const struct even
     return up ? functions_get(trace_functions(t), up->fn) : NULL;
 }
 
-/* Calls that are open in the event's thread: for gaps and marks, how deep the stack was. */
+/* Calls that are open in the event's thread where it is a gap or a mark. */
 static size_t open_calls(const struct trace *t, const struct event *ev)
 {
     size_t d = 0;
@@ -196,7 +196,9 @@ static void draw_row(const struct event_list *l, const struct trace *t, struct s
     if (ev->thread != SIZE_MAX) {
         int at = trace_cpu_at(t, ev->thread, ev->time_ns);
         snprintf(tid, sizeof tid, "%d", (int)trace_thread(t, ev->thread)->tid);
-        snprintf(depth, sizeof depth, "%zu", ev->span ? ev->depth : open_calls(t, ev));
+        const size_t open = ev->span ? ev->depth + 1 : open_calls(t, ev);
+        if (open > 0) /* the depth of the innermost: of a gap or a mark, of the call that it lies in */
+            snprintf(depth, sizeof depth, "%zu", open - 1);
         if (at >= 0)
             snprintf(cpu_number, sizeof cpu_number, "%d", at);
     }

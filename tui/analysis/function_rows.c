@@ -72,7 +72,7 @@ static uint64_t value(const struct function_stats *f, enum function_column colum
     case FCOL_MIN:
         return f->min_ns;
     case FCOL_AVG:
-        return f->mean_ns;
+        return function_stats_mean_ns(f);
     case FCOL_P50:
         return f->p50_ns;
     case FCOL_P99:
@@ -118,6 +118,14 @@ static const char *filter_string(const void *arg, const void *row, int id)
 
 /* ---- Rows ---- */
 
+/* Of means, exactly: those below 10 units are shown with tenths. */
+static int by_mean(const struct function_stats *x, const struct function_stats *y)
+{
+    __extension__ typedef unsigned __int128 wide;
+    const wide a = (wide)x->sum_ns * y->calls, b = (wide)y->sum_ns * x->calls;
+    return a == b ? 0 : a > b ? -1 : 1;
+}
+
 static int compare(const void *a, const void *b, void *arg)
 {
     const struct function_rows *r = arg;
@@ -126,6 +134,8 @@ static int compare(const void *a, const void *b, void *arg)
     int order = 0;
     if (r->sort == FCOL_NAME)
         order = strcmp(name_of(r, x), name_of(r, y));
+    else if (r->sort == FCOL_AVG)
+        order = by_mean(x, y);
     else if (value(x, r->sort) != value(y, r->sort))
         order = value(x, r->sort) > value(y, r->sort) ? -1 : 1;
     if (order == 0)
@@ -252,10 +262,13 @@ void function_rows_cell(const struct function_rows *r, size_t row, enum function
     case FCOL_NAME:
         snprintf(out, LIST_CELL_MAX, "%s", name_of(r, f));
         break;
+    case FCOL_AVG:
+        ruler_mean_short(text, f->sum_ns, f->calls, instructions);
+        snprintf(out, LIST_CELL_MAX, "%s", text);
+        break;
     case FCOL_TOTAL:
     case FCOL_SELF:
     case FCOL_MIN:
-    case FCOL_AVG:
     case FCOL_P50:
     case FCOL_P99:
     case FCOL_MAX:

@@ -306,7 +306,7 @@ static void draw_head(struct calls_view *v, struct surface *s, struct rect r)
     const char *about = trace_info(v->trace)->sampled ? "~" : "";
     snprintf(left, sizeof left, " %s%s call%s   min %s  p50 %s  mean %s  p99 %s  max %s", about,
              fmt_count(n, f->calls), f->calls == 1 ? "" : "s", ruler_duration(min, f->min_ns, insn),
-             ruler_duration(p50, f->p50_ns, insn), ruler_duration(mean, f->mean_ns, insn),
+             ruler_duration(p50, f->p50_ns, insn), ruler_mean(mean, f->sum_ns, f->calls, insn),
              ruler_duration(p99, f->p99_ns, insn), ruler_duration(max, f->max_ns, insn));
     line_draw(s, r.row, r.col, r.cols, left, (struct style){0}, v->m->glyphs);
     snprintf(left, sizeof left, "%s%s", v->options.to_ns ? "   range A-B" : "",

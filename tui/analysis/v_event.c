@@ -369,7 +369,7 @@ static bool go_to(struct event_view *v, const char *arg)
     uint64_t n;
     const struct trace_info *info = trace_info(v->m->trace);
     if (!arg || !*arg)
-        model_error(v->m, "goto needs a time: goto 1.25ms");
+        model_error(v->m, "goto needs a time: goto %s", ruler_example(info->instructions));
     else if (fmt_parse_u64(arg + (*arg == '+'), 0, UINT64_MAX, &n, NULL) &&
              ruler_parse(arg + (*arg == '+'), info->instructions, &n, &err))
         model_error(v->m, "%s", err.text);

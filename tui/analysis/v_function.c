@@ -355,7 +355,7 @@ static void status(void *view, char *out, size_t size)
 {
     struct function_view *v = view;
     const struct stats *s = trace_stats_get(v->stats);
-    char a[FMT_MAX];
+    char a[FMT_MAX], n[FMT_MAX];
     if (!s)
         return;
     const char *sampled = stats_estimated(s) ? "; sampled: calls are estimates" : "";
@@ -364,8 +364,8 @@ static void status(void *view, char *out, size_t size)
     if (gaps == 0)
         snprintf(out, size, "%s%s gaps in here; recursion counted once%s", range, *range ? "no" : "No", sampled);
     else
-        snprintf(out, size, "%s%s leave out %zu gap%s (%s); recursion counted once%s", range,
-                 *range ? "totals" : "Totals", gaps, gaps == 1 ? "" : "s",
+        snprintf(out, size, "%s%s leave out %s (%s); recursion counted once%s", range, *range ? "totals" : "Totals",
+                 fmt_counted(n, gaps, "gap", "gaps"),
                  ruler_duration(a, stats_gap_ns(s), trace_info(v->m->trace)->instructions), sampled);
 }
 

@@ -378,18 +378,25 @@ void v_record_set_mode(struct record *r, const char *mode)
     r->setup.mode = (enum plan_mode)i;
     if (i != PLAN_TRIGGER && r->m->triggers.len)
         model_warn(r->m, "triggers make snapshots only in mode \"trigger\"");
+    else
+        model_say(r->m, "the mode of the next recording: %s", names[i]);
 }
 
 void v_record_set_buffer(struct record *r, const char *size)
 {
-    struct err err;
-    uint64_t bytes;
+    struct err err = {.text = "a ring of no bytes holds nothing"};
+    struct record_plan plan = {0};
+    char text[FMT_MAX];
+    bool rounded;
     if (!may_edit(r))
         return;
-    if (fmt_parse_size(size, &bytes, &err) < 0 || bytes == 0)
-        model_error(r->m, "%s", bytes == 0 ? "a ring of no bytes holds nothing" : err.text);
-    else
-        r->setup.ring_bytes = bytes;
+    if (fmt_parse_size(size, &plan.ring_bytes, &err) < 0 || plan.ring_bytes == 0) {
+        model_error(r->m, "%s", err.text);
+        return;
+    }
+    r->setup.ring_bytes = plan.ring_bytes;
+    fmt_size(text, plan_ring_bytes(&plan, &rounded));
+    model_say(r->m, "the ring of the next recording: %s%s", text, rounded ? " (rounded up)" : "");
 }
 
 char *v_record_triggers_text(const struct record *r)

@@ -49,9 +49,40 @@ char *ruler_duration_short(char *out, uint64_t ns, bool instructions)
     return instructions ? fmt_count_short(out, ns) : fmt_duration(out, ns);
 }
 
+static char *write_mean(char *out, uint64_t sum, uint64_t n, const char *unit, char *(*whole)(char *, uint64_t, bool),
+                        bool instructions)
+{
+    const uint64_t each = n ? sum / n : 0, rest = n ? sum % n : 0;
+    const unsigned tenths = n ? (unsigned)((double)rest * 10 / (double)n + 0.5) : 0;
+    if (rest == 0 || each * 10 + tenths >= 100)
+        return whole(out, each + (rest >= n - rest && rest), instructions);
+    snprintf(out, FMT_MAX, "%u.%u%s", (unsigned)each + tenths / 10, tenths % 10, unit);
+    return out;
+}
+
+char *ruler_mean(char *out, uint64_t sum_ns, uint64_t n, bool instructions)
+{
+    return write_mean(out, sum_ns, n, instructions ? " insn" : " ns", ruler_duration, instructions);
+}
+
+char *ruler_mean_short(char *out, uint64_t sum_ns, uint64_t n, bool instructions)
+{
+    return write_mean(out, sum_ns, n, instructions ? "" : " ns", ruler_duration_short, instructions);
+}
+
 int ruler_parse(const char *text, bool instructions, uint64_t *ns, struct err *err)
 {
     return instructions ? fmt_parse_count(text, ns, err) : fmt_parse_duration(text, ns, err);
+}
+
+const char *ruler_example(bool instructions)
+{
+    return instructions ? "1.2k" : "1.25ms";
+}
+
+const char *ruler_example_longer(bool instructions)
+{
+    return instructions ? "1.5k" : "1.5ms";
 }
 
 /* Columns that the longest label in view needs, with its tick and a blank. */

@@ -22,9 +22,16 @@ char *ruler_time(char *out, int64_t offset, uint64_t step, bool instructions);
 char *ruler_duration(char *out, uint64_t ns, bool instructions);
 /* The same for a column of a table, of instructions the number alone, rounded: "48.3k". */
 char *ruler_duration_short(char *out, uint64_t ns, bool instructions);
+/* The mean of n durations, rounded as they are; below 10 units that are no whole ones to a tenth: "3.2 ns". The
+ * shortness of a column of a table is asked for as above. */
+char *ruler_mean(char *out, uint64_t sum_ns, uint64_t n, bool instructions);
+char *ruler_mean_short(char *out, uint64_t sum_ns, uint64_t n, bool instructions);
 
 /* A length as typed: "1.5ms"; of instructions "1200", "12.4k" or "3M". The whole string must parse. */
 int ruler_parse(const char *text, bool instructions, uint64_t *ns, struct err *err);
+/* A short and a longer one of these, for sentences that say what to type. */
+const char *ruler_example(bool instructions);
+const char *ruler_example_longer(bool instructions);
 
 /* The step whose labels fit between two ticks of this viewport. */
 uint64_t ruler_step(const struct viewport *v, bool instructions);

@@ -312,7 +312,7 @@ static size_t gaps_between(const struct tl_thread *th, uint64_t from, uint64_t t
     for (int hard = 0; hard < 2; hard++) {
         const struct flame_gaps *g = hard ? &th->hard : &th->soft;
         for (size_t i = 0; i < g->n && g->gaps[i]->start_ns < to; i++)
-            n += g->gaps[i]->end_ns > from;
+            n += gap_touches(g->gaps[i], from, to);
     }
     return n;
 }

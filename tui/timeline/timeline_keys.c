@@ -84,7 +84,7 @@ static bool go_to_time(struct timeline *tl, const char *arg)
     struct err err;
     uint64_t t;
     if (!arg || !*arg)
-        model_error(tl->m, "goto needs a time: goto 1.25ms");
+        model_error(tl->m, "goto needs a time: goto %s", ruler_example(tl_instructions(tl)));
     else if (parse_time(tl, arg, &t, &err))
         model_error(tl->m, "%s", err.text);
     else
@@ -111,7 +111,8 @@ static bool range(struct timeline *tl, const char *arg)
     uint64_t a, b;
     if (arg && *arg) {
         if (sscanf(arg, " %63s %63s %n", from, to, &used) != 2 || arg[used])
-            model_error(tl->m, "range needs two times: range 1ms 1.5ms");
+            model_error(tl->m, "range needs two times: range %s %s", ruler_example(tl_instructions(tl)),
+                        ruler_example_longer(tl_instructions(tl)));
         else if (parse_time(tl, from, &a, &err) || parse_time(tl, to, &b, &err))
             model_error(tl->m, "%s", err.text);
         else
