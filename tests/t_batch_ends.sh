@@ -40,6 +40,37 @@ check 'perf killed after a snapshot: exit 0' [ $? -eq 0 ]
 check 'the directory all the same' [ "$(cat "$tmp/out")" = "$tmp/k1s" ]
 check 'and said what is kept' grep -q 'killed by signal 9.*what was written is kept' "$tmp/err"
 
+# 1b. SIGTERM lets perf write its ring: nothing of it is lost, and that is not said.
+begin "$mtui" attach -p "$pid" --mode ring --batch --json -o "$tmp/k1t"
+wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
+find_perf_of "$pid" || bad 'no perf'
+# shellcheck disable=SC2086
+kill -TERM $perfs
+end_of_job 100
+check 'perf ended by SIGTERM: what it wrote is whole' "$mtui" export -f functions -o "$tmp/functions" "$tmp/k1t"
+check 'and it is not said to be lost' sh -c "grep -q 'killed by signal 15' '$tmp/err' && ! grep -q 'lost' '$tmp/err'"
+check 'the end in a word' grep -q '^{"end":"recorder-failed","sentence":"perf was killed by signal 15' "$tmp/out"
+
+# 1c. Calls that are all left by exceptions, or are not slow enough: of 200 every odd one throws, the last one too, of
+# which nothing shows that it was left.
+mkfifo "$tmp/in.throw"
+"$MTUI_BUILD/tests/victim_throw" <"$tmp/in.throw" >"$tmp/out.throw" &
+thrower=$!
+targets="$targets $thrower"
+exec 6>"$tmp/in.throw"
+wait_for 100 grep -q ready "$tmp/out.throw" || bad 'victim_throw does not start'
+begin "$mtui" attach -p "$thrower" -t thrower --slower-than 90s --batch --json -o "$tmp/thrown"
+wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
+echo 'throw 200' >&6
+wait_for 100 grep -q 'done 100' "$tmp/out.throw" || bad 'nothing is thrown'
+kill -INT $job
+end_of_job 100
+check 'no slow call: exit 1' [ $? -eq 1 ]
+check 'no slow call: how long they took' grep -q '; none of 100 calls took longer than 90.0 s (half < [0-9.]* [un]s, 99 % < .*, max ' "$tmp/err"
+check 'thrown: said' grep -q '; 99 calls were left by an exception or longjmp' "$tmp/err"
+check 'thrown: in JSON' grep -q '^{"end":"stopped",.*"snapshots":0,"hits":0,"calls":200,"calls_left":99,"p50_below_ns":[0-9]*,"p99_below_ns":[0-9]*,"max_ns":[0-9]*}$' "$tmp/out"
+exec 6>&-
+
 # 2. kill -9 of mtui: perf goes too, the target runs on, no probe is left.
 begin "$mtui" attach -p "$pid" -t handle_request --hits 1000000 --batch -o "$tmp/k2"
 wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'

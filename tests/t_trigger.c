@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/trigger/call_histogram.h"
 #include "core/trigger/call_match.h"
 #include "core/trigger/call_rate.h"
 #include "core/trigger/trigger.h"
@@ -204,7 +205,7 @@ static void calls_nest(void **state)
     assert_int_equal(c.time_ns, 1);
     assert_false(call_match_leave(m, 1, 0, 0x9000, &c));
     assert_false(call_match_leave(m, 3, 0, 0x9000, &c));
-    assert_int_equal(call_match_left(m), 0);
+    assert_int_equal(call_match_left(m, 0), 0);
 
     /* longjmp over two calls: the return of the outermost closes them all, and only itself counts.
      */
@@ -213,14 +214,14 @@ static void calls_nest(void **state)
     enter(m, 1, 0x8e00, 12);
     assert_true(call_match_leave(m, 1, 0, 0x9000, &c));
     assert_int_equal(c.time_ns, 10);
-    assert_int_equal(call_match_left(m), 2);
+    assert_int_equal(call_match_left(m, 0), 2);
     /* An exception leaves a call; the next call from the same place has its stack pointer. */
     enter(m, 1, 0x9000, 20);
     enter(m, 1, 0x9000, 21);
     assert_true(call_match_leave(m, 1, 0, 0x9000, &c));
     assert_int_equal(c.time_ns, 21);
     assert_false(call_match_leave(m, 1, 0, 0x9000, &c));
-    assert_int_equal(call_match_left(m), 3);
+    assert_int_equal(call_match_left(m, 0), 3);
 
     /* Two stacks: a coroutine far below does not end the caller, nor the other way round. */
     enter(m, 1, 0x7fff00009000, 30);
@@ -231,7 +232,7 @@ static void calls_nest(void **state)
     assert_true(call_match_leave(m, 1, 0, 0x7fff00008f00, &c));
     assert_true(call_match_leave(m, 1, 0, 0x7fff00009000, &c));
     assert_int_equal(c.time_ns, 30);
-    assert_int_equal(call_match_left(m), 3);
+    assert_int_equal(call_match_left(m, 0), 3);
 
     enter(m, 1, 0x9000, 40);
     enter(m, 2, 0x9000, 41);
@@ -239,6 +240,27 @@ static void calls_nest(void **state)
     assert_false(call_match_leave(m, 1, 0, 0x9000, &c));
     assert_true(call_match_leave(m, 2, 0, 0x9000, &c));
     call_match_free(m);
+}
+
+static void durations_are_told(void **state)
+{
+    (void)state;
+    struct call_histogram h = {0}, other = {0};
+    char text[128];
+    assert_string_equal(call_histogram_text(&h, text, sizeof text), "");
+    for (int i = 0; i < 99; i++)
+        call_histogram_add(&h, 100); /* between 2^6 and 2^7 */
+    call_histogram_add(&h, 5000000); /* between 2^22 and 2^23 */
+    assert_string_equal(call_histogram_text(&h, text, sizeof text), "half < 128 ns, 99 % < 128 ns, max 5.00 ms");
+    for (int i = 0; i < 101; i++)
+        call_histogram_add(&other, 7);
+    call_histogram_merge(&h, &other);
+    assert_int_equal(h.count, 201);
+    assert_int_equal(h.sum_ns, 99 * 100 + 5000000 + 101 * 7);
+    assert_int_equal(h.min_ns, 7);
+    assert_string_equal(call_histogram_text(&h, text, sizeof text), "half < 8 ns, 99 % < 128 ns, max 5.00 ms");
+    call_histogram_add(&h, UINT64_MAX);
+    assert_int_equal(call_histogram_below_ns(&h, 1000), UINT64_MAX);
 }
 
 static void ring_is_waited_for(void **state)
@@ -375,6 +397,7 @@ int main(void)
         cmocka_unit_test(field_B4_nth_hit_hold_off_not_before),
         cmocka_unit_test(calls_nest),
         cmocka_unit_test(open_calls_are_looked_at),
+        cmocka_unit_test(durations_are_told),
         cmocka_unit_test(ring_is_waited_for),
         cmocka_unit_test(conditions_on_registers),
         cmocka_unit_test(rates),

@@ -191,6 +191,11 @@ static void exceptions_pass_through(void **state)
     assert_int_equal(s.with_duration, 100);
     assert_int_equal(s.last.probe.arg[0], 198);
     assert_int_equal(s.last.probe.result, 198 + 200);
+    struct trigger_calls calls = {0};
+    trigger_set_add_calls(s.set, 0, &calls);
+    assert_int_equal(calls.begun, 200);
+    assert_int_equal(calls.durations.count, 100);
+    assert_int_equal(calls.left, 99); /* of the last one nothing has shown yet that it was left */
     assert_int_equal(victim_do(&v, s.loop, "mixed 4 50"), 200);
     seen_settle(&s);
     assert_int_equal(s.hits, 200);

@@ -114,6 +114,12 @@ bool perf_message_is_loss(int complaint)
     return complaint >= 0 && complaints[complaint].loss;
 }
 
+bool perf_message_is_full(int complaint)
+{
+    return complaint >= 0 && (complaint == perf_message_find("No space left on device") ||
+                              complaint == perf_message_find("Disk quota exceeded"));
+}
+
 void perf_message_end(const char *who, const struct child_end *end, char *out, size_t size)
 {
     if (!end->known)

@@ -26,6 +26,9 @@ const char *perf_message_of_write_error(int errno_value);
 /* True for complaints about writing the recording: it is not whole then, however perf ends. */
 bool perf_message_is_loss(int complaint);
 
+/* Those of them that come from a disk, or quota, that is full. */
+bool perf_message_is_full(int complaint);
+
 /* "perf exited with status 255", "perf was killed by signal 9 (Killed)", with who for perf. */
 void perf_message_end(const char *who, const struct child_end *end, char *out, size_t size);
 

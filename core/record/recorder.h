@@ -146,6 +146,7 @@ struct recorder_status {
     uint64_t bytes_written;                /* all files of this recording */
     uint64_t bytes_per_s;                  /* over the last heartbeat */
     uint64_t disk_free;                    /* bytes, UINT64_MAX: unknown */
+    bool disk_full;                        /* the recorder could not write for want of space */
     const char *tail[RECORDER_TAIL_LINES]; /* the child's last lines, oldest first, escaped */
     size_t n_tail;
     const char *sentence; /* ENDED, FAILED: what happened; else NULL */

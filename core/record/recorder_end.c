@@ -201,7 +201,8 @@ static void compose_sentence(struct recorder *r, bool ok)
         snprintf(r->sentence, sizeof r->sentence, "%s, without a word", end);
     size_t n = strlen(r->sentence);
     if (r->was_ready && r->end.known && r->end.signaled && !ok && r->mode != PLAN_WHOLE)
-        snprintf(r->sentence + n, sizeof r->sentence - n, "; what was in its ring is lost");
+        snprintf(r->sentence + n, sizeof r->sentence - n,
+                 r->end_written ? "; it has written its ring before" : "; what was in its ring is lost");
 }
 
 /* What perf record --kcore has made beside the data (perf.data-directory-format.txt). */

@@ -112,6 +112,7 @@ static void report(struct recorder *r, unsigned number, bool is_end, const char 
     struct recorder_snapshot s = {.number = number, .is_end = is_end, .path = path};
     const char *health = health_remark(path, &s.bytes);
     s.remark = health ? health : remark;
+    r->end_written |= is_end && !health;
     s.reason = is_end || !r->snap.reason ? "end" : r->snap.reason;
     if (!is_end) {
         s.requested_ns = r->snap.requested_ns;

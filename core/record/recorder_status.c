@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "core/record/perf_message.h"
 #include "core/record/recorder_impl.h"
 
 #define HEARTBEAT_NS 1000000000u
@@ -86,6 +87,7 @@ void recorder_get_status(const struct recorder *r, struct recorder_status *s)
         .bytes_written = r->written_files + r->written_base,
         .bytes_per_s = r->rate,
         .disk_free = r->disk_free,
+        .disk_full = perf_message_is_full(r->complaint),
         .sentence = r->finalized ? r->sentence : NULL,
     };
     s->acks = r->control ? *control_get_stats(r->control) : r->acks;

@@ -28,6 +28,25 @@ const char *session_state_name(enum session_state s)
     return names[s];
 }
 
+const char *session_end_name(enum session_end e)
+{
+    static const char *const names[] = {
+        [SESSION_END_NONE] = "none",
+        [SESSION_END_STOPPED] = "stopped",
+        [SESSION_END_DURATION] = "duration",
+        [SESSION_END_SNAPSHOTS] = "snapshots",
+        [SESSION_END_SNAPSHOT_FAILED] = "snapshot-failed",
+        [SESSION_END_TARGET_EXITED] = "target-exited",
+        [SESSION_END_TARGET_KILLED] = "target-killed",
+        [SESSION_END_NOT_STARTED] = "not-started",
+        [SESSION_END_REPLACED] = "program-replaced",
+        [SESSION_END_TOO_HOT] = "too-hot",
+        [SESSION_END_DISK_FULL] = "disk-full",
+        [SESSION_END_RECORDER] = "recorder-failed",
+    };
+    return names[e];
+}
+
 static void notify_now(void *arg)
 {
     struct session *s = arg;
@@ -222,6 +241,7 @@ static int arm_triggers(struct session *s, struct err *err)
         }
         if (rc < 0)
             return rc;
+        s->watches_calls |= trigger_needs_return(&t);
         trigger_set_add(s->triggers, &t);
         trigger_fini(&t);
     }
@@ -347,7 +367,7 @@ static void stop_after_duration(void *arg)
     s->duration_timer = 0;
     snprintf(sentence, sizeof sentence, "stopped after %s, as asked for",
              fmt_duration(text, s->setup.duration_ns));
-    session_begin_stop(s, sentence);
+    session_begin_stop(s, SESSION_END_DURATION, sentence);
 }
 
 static void become_armed(struct session *s)
@@ -364,7 +384,7 @@ static void become_armed(struct session *s)
     session_watch_armed(s);
     session_log(s, SESSION_INFO, "armed");
     if (s->setup.argv && target_go(s->targets.data[0], &err) < 0)
-        session_begin_stop(s, err.text);
+        session_begin_stop(s, SESSION_END_NOT_STARTED, err.text);
     session_notify(s);
 }
 
@@ -397,7 +417,7 @@ static void check_rate(void *arg)
         snprintf(sentence, sizeof sentence,
                  "the trigger is %s: choose a function that is called less often, or insist (--force)", text);
     }
-    session_begin_stop(s, sentence);
+    session_begin_stop(s, SESSION_END_TOO_HOT, sentence);
 }
 
 void session_on_recorder_ready(struct session *s)
@@ -414,17 +434,25 @@ void session_on_recorder_ready(struct session *s)
 
 /* ---- Ending ---- */
 
-void session_begin_stop(struct session *s, const char *sentence)
+/* What the end is called: as long as nothing is, or for a better reason. */
+static void say_end(struct session *s, bool better, enum session_end end, const char *sentence)
+{
+    if (!sentence || (s->sentence[0] && !better))
+        return;
+    snprintf(s->sentence, sizeof s->sentence, "%s", sentence);
+    s->end = end;
+}
+
+void session_begin_stop(struct session *s, enum session_end end, const char *sentence)
 {
     struct err err;
     if (s->state != SESSION_PREPARING && s->state != SESSION_ARMED)
         return;
-    if (sentence && !s->sentence[0])
-        snprintf(s->sentence, sizeof s->sentence, "%s", sentence);
+    say_end(s, false, end, sentence);
     session_end_calls(s);
     s->state = SESSION_STOPPING;
     if (s->rec && recorder_stop(s->rec, &err) < 0 && err.code == MTUI_E_GONE)
-        session_finish_later(s, true, NULL);
+        session_finish_later(s, true, SESSION_END_RECORDER, NULL);
     session_notify(s);
 }
 
@@ -450,6 +478,7 @@ static void say_counts(struct session *s)
         s->fast += c->fast;
         s->early += c->early;
         s->not_nth += c->not_nth;
+        trigger_set_add_calls(s->triggers, i, &s->calls);
         if (c->hits)
             session_log(s, SESSION_INFO, "trigger %s: %s hit%s, %s snapshot%s", s->setup.triggers[i],
                         fmt_count(hits, c->hits), c->hits == 1 ? "" : "s", fmt_count(fired, c->fired),
@@ -488,17 +517,15 @@ static void finish(void *arg)
         s->cb.ended(s->arg);
 }
 
-void session_finish_later(struct session *s, bool ok, const char *sentence)
+void session_finish_later(struct session *s, bool ok, enum session_end end, const char *sentence)
 {
     if (s->end_timer || s->state >= SESSION_ENDED)
         return;
     session_end_calls(s);
     s->ok = ok && !s->too_hot;
     /* What the recorder says of its own failure matters more than why we asked it to stop. */
-    if (sentence && (!s->sentence[0] || (!ok && !s->too_hot)))
-        snprintf(s->sentence, sizeof s->sentence, "%s", sentence);
-    if (!s->sentence[0])
-        snprintf(s->sentence, sizeof s->sentence, "the recording has ended");
+    say_end(s, !ok && !s->too_hot, end, sentence);
+    say_end(s, false, end, "the recording has ended");
     s->state = SESSION_STOPPING;
     s->end_timer = loop_add_timer(s->loop, loop_now_ns(s->loop), finish, s);
 }
@@ -537,6 +564,7 @@ void session_get_status(struct session *s, struct session_status *out)
     *out = (struct session_status){
         .state = s->state,
         .sentence = s->state >= SESSION_ENDED ? s->sentence : NULL,
+        .end = s->state >= SESSION_ENDED ? s->end : SESSION_END_NONE,
         .too_hot = s->too_hot,
         .recorder = s->recorder,
         .recorder_why = s->why,
@@ -555,6 +583,8 @@ void session_get_status(struct session *s, struct session_status *out)
         .fast = s->fast,
         .early = s->early,
         .not_nth = s->not_nth,
+        .calls = s->calls,
+        .watches_calls = s->watches_calls,
         .hit_to_command_ns = s->hit_to_command_ns,
         .est_lookback_ns = s->est_lookback_ns,
         .est_from = s->est_from,

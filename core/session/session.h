@@ -34,16 +34,39 @@ struct session;
 enum session_state { SESSION_PREPARING, SESSION_ARMED, SESSION_STOPPING, SESSION_ENDED, SESSION_FAILED };
 const char *session_state_name(enum session_state s);
 
+/* Why it ended: the sentence in one word, for programs. */
+enum session_end {
+    SESSION_END_NONE, /* it has not */
+    SESSION_END_STOPPED,
+    SESSION_END_DURATION,
+    SESSION_END_SNAPSHOTS, /* as many as asked for */
+    SESSION_END_SNAPSHOT_FAILED, /* and no other was to come */
+    SESSION_END_TARGET_EXITED,
+    SESSION_END_TARGET_KILLED, /* of a program that mtui started; of others the signal is not known */
+    SESSION_END_NOT_STARTED,   /* `run`: the program cannot be executed */
+    SESSION_END_REPLACED,      /* exec, by a program without the triggers */
+    SESSION_END_TOO_HOT,
+    SESSION_END_DISK_FULL, /* or about to be */
+    SESSION_END_RECORDER
+};
+/* "stopped", "target-exited", … */
+const char *session_end_name(enum session_end e);
+
 /* A snapshot of this session. */
 struct session_snapshot {
     unsigned number;      /* 0: the end file */
     char *data;           /* path of its perf.data; NULL when it was deleted */
     char *trigger;        /* what caused it: a SPEC, "key", "end" */
     const char *function; /* the one of the trigger's functions that it was (snapshot_hit); or NULL */
+    pid_t pid;            /* of the hit, else the only target; 0: not known */
+    char *comm;           /* that process's name then; or NULL */
     pid_t tid;            /* of the hit, else 0 */
+    bool has_args, has_ret; /* what the registers held is known: of the hit's function */
+    uint64_t arg1, arg2, ret;
     uint64_t time_ns;     /* of the hit or key, recording's clock; 0 unknown */
     int64_t unix_ns;      /* the same on the wall clock */
     uint64_t duration_ns; /* of the call that fired, where it was measured; else 0 */
+    bool has_duration;    /* it was measured */
     bool still_running;   /* it had not returned: duration_ns is so far */
     uint64_t bytes;
     uint64_t hit_to_command_ns; /* from the hit to the command written; 0 without a hit */
@@ -71,6 +94,9 @@ struct session_hit {
     enum trigger_verdict verdict;
     bool has_duration;
     bool still_running; /* see trigger_set.h */
+    pid_t pid;          /* 0: not known */
+    bool has_args, has_ret; /* the hit's arg1 and arg2 are its function's; ret is */
+    uint64_t ret;
 };
 #define SESSION_HITS 256 /* older ones are only in hits.tsv */
 
@@ -118,7 +144,7 @@ int session_give_up(struct session *s, struct err *err); /* waiting for the outs
 /* Finishes and keeps everything; called again it presses, as recorder_stop does. */
 int session_stop(struct session *s, struct err *err);
 /* The same for a reason of the program's own, which is then how it ended. */
-int session_stop_since(struct session *s, const char *why, struct err *err);
+int session_stop_since(struct session *s, enum session_end end, const char *why, struct err *err);
 /* No trigger fires any more; the recording goes on. */
 int session_disarm(struct session *s, struct err *err);
 /* Deletes snap-N of this session. */
@@ -129,6 +155,7 @@ int session_delete(struct session *s, unsigned number, struct err *err);
 struct session_status {
     enum session_state state;
     const char *sentence;       /* ENDED, FAILED: what happened; else NULL */
+    enum session_end end;       /* the same in a word */
     bool too_hot;               /* FAILED because the trigger costs too much; `force` goes on */
     enum plan_recorder recorder;
     const char *recorder_why;   /* a sentence */
@@ -143,6 +170,8 @@ struct session_status {
     uint64_t hits, fired, counted; /* counted: hits that made no snapshot */
     uint64_t early, not_nth; /* at the end: hits before what was asked for, and others than the Nth */
     uint64_t unmet, fast; /* at the end: calls that the condition did not hold for, or that were not slow enough */
+    bool watches_calls;         /* some trigger watches returns */
+    struct trigger_calls calls; /* at the end: of those that do */
     uint64_t hit_to_command_ns; /* of the last snapshot by a trigger; 0: none yet */
     unsigned est_fill_permille; /* of the ring that is filled most, an estimate from the plan; 1000: full */
     uint64_t est_full_ns;       /* estimate: when the ring was full, loop clock; 0: unknown */

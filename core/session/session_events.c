@@ -73,7 +73,7 @@ static void on_snapshot(void *arg, const struct recorder_snapshot *r)
         char n[FMT_MAX];
         snprintf(sentence, sizeof sentence, "%s snapshot%s taken, as asked for", fmt_count(n, max),
                  max == 1 ? "" : "s");
-        session_begin_stop(s, sentence);
+        session_begin_stop(s, SESSION_END_SNAPSHOTS, sentence);
     }
 }
 
@@ -89,7 +89,7 @@ static void on_snapshot_failed(void *arg, const char *reason, const char *senten
     if (s->state == SESSION_ARMED && s->setup.n_triggers && trigger_set_exhausted(s->triggers)) {
         char end[600];
         snprintf(end, sizeof end, "the snapshot came to nothing: %s", sentence);
-        session_begin_stop(s, end);
+        session_begin_stop(s, SESSION_END_SNAPSHOT_FAILED, end);
     }
 }
 
@@ -115,12 +115,18 @@ static void on_measured(void *arg)
         return;
     snprintf(sentence, sizeof sentence, "stopped before the disk was full: %s left, %s a second written",
              fmt_size(left, rec.disk_free), fmt_size(rate, rec.bytes_per_s));
-    session_begin_stop(s, sentence);
+    session_begin_stop(s, SESSION_END_DISK_FULL, sentence);
 }
 
 static void on_ended(void *arg, bool ok, const char *sentence)
 {
-    session_finish_later(arg, ok, sentence);
+    struct session *s = arg;
+    struct recorder_status rec;
+    recorder_get_status(s->rec, &rec);
+    session_finish_later(s, ok, rec.disk_full ? SESSION_END_DISK_FULL
+                                : ok          ? SESSION_END_TARGET_EXITED
+                                              : SESSION_END_RECORDER,
+                         sentence);
 }
 
 const struct recorder_events session_recorder_events = {
@@ -176,6 +182,7 @@ static void on_hit(void *arg, const struct trigger_hit *t)
         return;
     }
     struct session_member *member = session_member_of(s, t->probe.member);
+    enum probe_role role = t->probe.role;
     struct session_hit hit = {
         .hit = {.time_ns = t->probe.time_ns,
                 .tid = t->probe.tid,
@@ -190,6 +197,10 @@ static void on_hit(void *arg, const struct trigger_hit *t)
         .verdict = t->verdict,
         .has_duration = t->has_duration,
         .still_running = t->still_running,
+        .pid = t->probe.pid,
+        .has_args = t->has_duration || (role != PROBE_RETURN && role != PROBE_JUMP),
+        .has_ret = role == PROBE_RETURN || role == PROBE_CALL,
+        .ret = t->probe.result,
     };
     bool counts = t->verdict != TRIGGER_KNOWN; /* else it was counted while it was running */
     s->hits += counts;
@@ -271,11 +282,12 @@ static void on_target(void *arg, enum target_state state)
     struct target *t = s->targets.data[0];
     if (state == TARGET_FAILED) {
         session_log(s, SESSION_ERROR, "%s", target_error(t)->text);
-        session_begin_stop(s, target_error(t)->text);
+        session_begin_stop(s, SESSION_END_NOT_STARTED, target_error(t)->text);
         return;
     }
     target_describe(t, text, sizeof text);
-    snprintf(sentence, sizeof sentence, "the traced program %s%s", strncmp(text, "killed", 6) ? "" : "was ", text);
+    bool killed = strncmp(text, "killed", 6) == 0;
+    snprintf(sentence, sizeof sentence, "the traced program %s%s", killed ? "was " : "", text);
     session_log(s, SESSION_INFO, "%s", sentence);
     if (s->triggers)
         trigger_set_drain(s->triggers);
@@ -283,7 +295,7 @@ static void on_target(void *arg, enum target_state state)
         recorder_drain(s->rec);
     /* Children that are traced too may go on; the recorder ends with the last of them. */
     if (!s->setup.children)
-        session_begin_stop(s, sentence);
+        session_begin_stop(s, killed ? SESSION_END_TARGET_KILLED : SESSION_END_TARGET_EXITED, sentence);
 }
 
 static void on_output(void *arg)

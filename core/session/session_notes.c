@@ -142,6 +142,20 @@ static void number_hit(struct session *s, const struct session_hit *hit)
     }
 }
 
+pid_t session_only_pid(const struct session *s)
+{
+    return s->targets.len == 1 && !s->setup.children ? target_pid(s->targets.data[0]) : 0;
+}
+
+/* The name of the process now, or, of one that has ended, as it began. */
+static char *comm_of(const struct session *s, pid_t pid)
+{
+    struct proc_stat stat;
+    if (pid && proc_stat_read("/proc", pid, 0, &stat, NULL) == 0)
+        return xstrdup(stat.comm);
+    return pid && pid == target_pid(s->targets.data[0]) && s->info.comm ? xstrdup(s->info.comm) : NULL;
+}
+
 void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
 {
     struct session_snapshot snap = {
@@ -157,10 +171,17 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
         s->pending.hit.snapshot = r->number;
         snap.trigger = xstrdup(s->pending.hit.trigger);
         snap.function = s->pending.hit.function;
+        snap.pid = s->pending.pid;
         snap.tid = s->pending.hit.tid;
+        snap.has_args = s->pending.has_args;
+        snap.arg1 = s->pending.hit.arg1;
+        snap.arg2 = s->pending.hit.arg2;
+        snap.has_ret = s->pending.has_ret;
+        snap.ret = s->pending.ret;
         snap.time_ns = s->pending.hit.time_ns;
         snap.unix_ns = s->pending.unix_ns;
         snap.duration_ns = s->pending.hit.duration_ns;
+        snap.has_duration = s->pending.has_duration;
         snap.still_running = s->pending.still_running;
         snap.est_fill_permille = s->pending_fill_permille;
         if (snap.tid && s->requested_perf_ns > s->pending_perf_ns && r->sent_ns >= r->requested_ns) {
@@ -172,7 +193,9 @@ void session_add_snapshot(struct session *s, const struct recorder_snapshot *r)
         number_hit(s, &s->pending);
     } else {
         snap.trigger = xstrdup("end");
+        snap.pid = session_only_pid(s);
     }
+    snap.comm = comm_of(s, snap.pid);
     vec_push(&s->snapshots, snap);
     char took[FMT_MAX], full[64] = "";
     if (snap.est_fill_permille >= 0)
@@ -325,6 +348,7 @@ void session_free_notes(struct session *s)
     for (size_t i = 0; i < s->snapshots.len; i++) {
         free(s->snapshots.data[i].data);
         free(s->snapshots.data[i].trigger);
+        free(s->snapshots.data[i].comm);
         free(s->snapshots.data[i].remark);
     }
     for (size_t i = 0; i < s->members.len; i++)

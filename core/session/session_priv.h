@@ -33,6 +33,7 @@ struct session {
 
     enum session_state state;
     char sentence[512]; /* of the end; "" before */
+    enum session_end end;
     bool ok, too_hot, disarmed, stop_asked, target_gone;
     enum plan_recorder recorder;
     enum plan_mode mode;
@@ -66,6 +67,8 @@ struct session {
     uint64_t requested_perf_ns;
     uint64_t pending_perf_ns;     /* of the hit, on perf's clock whatever the recording's is */
     uint64_t hits, fired, counted, unmet, fast, early, not_nth;
+    struct trigger_calls calls;   /* of all triggers, at the end */
+    bool watches_calls;
     uint64_t hit_lines;
     uint64_t hit_to_command_ns;
 
@@ -106,10 +109,10 @@ extern const struct target_callbacks session_target_callbacks;
 /* session.c */
 void session_notify(struct session *s);
 /* Begins to finish; a NULL sentence leaves it to the recorder to say how it ended. */
-void session_begin_stop(struct session *s, const char *sentence);
+void session_begin_stop(struct session *s, enum session_end end, const char *sentence);
 void session_on_recorder_ready(struct session *s);
 /* The recorder is done, or there will be none: ENDED or FAILED follows in the next round. */
-void session_finish_later(struct session *s, bool ok, const char *sentence);
+void session_finish_later(struct session *s, bool ok, enum session_end end, const char *sentence);
 
 /* session_watch.c */
 void session_watch(struct session *s, const struct record_plan *plan);
@@ -149,6 +152,8 @@ void session_note_hit(struct session *s, const struct session_hit *hit);
 void session_write_hit(struct session *s, const struct session_hit *hit);
 void session_add_snapshot(struct session *s, const struct recorder_snapshot *r);
 void session_capture(struct session *s, pid_t pid, uint64_t time_ns, const char *reason);
+/* The only process that is traced; 0: there are several. */
+pid_t session_only_pid(const struct session *s);
 void session_capture_all(struct session *s, uint64_t time_ns, const char *reason);
 void session_free_notes(struct session *s);
 

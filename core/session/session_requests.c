@@ -44,6 +44,7 @@ int session_snapshot(struct session *s, struct err *err)
         .hit = {.time_ns = s->recorder == PLAN_STEP ? 0 : now, .trigger = s->key},
         .unix_ns = session_unix_now(),
         .verdict = TRIGGER_FIRE,
+        .pid = session_only_pid(s),
     };
     session_capture_all(s, now, "snapshot");
     return 0;
@@ -76,16 +77,16 @@ int session_give_up(struct session *s, struct err *err)
 
 int session_stop(struct session *s, struct err *err)
 {
-    return session_stop_since(s, "stopped, as asked for", err);
+    return session_stop_since(s, SESSION_END_STOPPED, "stopped, as asked for", err);
 }
 
-int session_stop_since(struct session *s, const char *why, struct err *err)
+int session_stop_since(struct session *s, enum session_end end, const char *why, struct err *err)
 {
     if (s->state >= SESSION_ENDED)
         return recording(s, err);
     if (s->state == SESSION_STOPPING)
         return s->rec ? recorder_stop(s->rec, err) : 0;
-    session_begin_stop(s, s->stop_asked ? NULL : why);
+    session_begin_stop(s, end, s->stop_asked ? NULL : why);
     s->stop_asked = true;
     return 0;
 }

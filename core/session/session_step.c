@@ -101,7 +101,9 @@ static void on_hit(struct session *s, const struct step_message *m)
                                       .arg1 = m->arg1,
                                       .arg2 = m->arg2},
                               .unix_ns = session_unix_of(s, m->perf_ns),
-                              .verdict = m->verdict};
+                              .verdict = m->verdict,
+                              .pid = session_only_pid(s),
+                              .has_args = true};
     s->hits++;
     if (member)
         member->hits++;

@@ -14,12 +14,20 @@ struct thread_calls {
 
 struct call_match {
     VEC(struct thread_calls *) threads; /* ascending by tid, function */
-    uint64_t left;
+    VEC(uint64_t) left;                  /* by function */
 };
 
 struct call_match *call_match_new(void)
 {
     return xcalloc(1, sizeof(struct call_match));
+}
+
+static void count_left(struct call_match *m, uint32_t function, uint64_t n)
+{
+    while (n > 0 && m->left.len <= function)
+        vec_push(&m->left, 0);
+    if (n > 0)
+        m->left.data[function] += n;
 }
 
 static void thread_calls_free(struct thread_calls *t)
@@ -35,6 +43,7 @@ void call_match_free(struct call_match *m)
     for (size_t i = 0; i < m->threads.len; i++)
         thread_calls_free(m->threads.data[i]);
     vec_free(&m->threads);
+    vec_free(&m->left);
     free(m);
 }
 
@@ -89,8 +98,8 @@ static void drop_dead(struct call_match *m, struct thread_calls *t, uint64_t sp,
         if (!dead || sp - c->sp > CALL_MATCH_STACK)
             break;
         n--;
-        m->left++;
     }
+    count_left(m, t->function, t->open.len - n);
     t->open.len = n;
 }
 
@@ -99,10 +108,8 @@ void call_match_enter(struct call_match *m, pid_t tid, uint32_t function,
 {
     struct thread_calls *t = find_or_add(m, tid, function);
     drop_dead(m, t, call->sp, true);
-    if (t->open.len >= CALL_MATCH_DEPTH) {
+    if (t->open.len >= CALL_MATCH_DEPTH)
         vec_remove(&t->open, 0);
-        m->left++;
-    }
     vec_push(&t->open, *call);
 }
 
@@ -138,10 +145,8 @@ void call_match_forget(struct call_match *m, pid_t tid)
 
 void call_match_forget_all(struct call_match *m)
 {
-    for (size_t i = 0; i < m->threads.len; i++) {
-        m->left += m->threads.data[i]->open.len;
+    for (size_t i = 0; i < m->threads.len; i++)
         thread_calls_free(m->threads.data[i]);
-    }
     m->threads.len = 0;
 }
 
@@ -201,7 +206,7 @@ void call_match_drop(struct call_match *m, pid_t tid, uint32_t function,
     if (!find_call(m, tid, function, call, &t, &i))
         return;
     vec_remove(&t->open, i);
-    m->left++;
+    count_left(m, function, 1);
 }
 
 bool call_match_is_open(const struct call_match *m, pid_t tid, uint32_t function,
@@ -264,7 +269,7 @@ bool call_match_oldest_of(const struct call_match *m, pid_t tid, uint32_t functi
     return c != NULL;
 }
 
-uint64_t call_match_left(const struct call_match *m)
+uint64_t call_match_left(const struct call_match *m, uint32_t function)
 {
-    return m->left;
+    return function < m->left.len ? m->left.data[function] : 0;
 }

@@ -79,7 +79,8 @@ void call_match_drop(struct call_match *m, pid_t tid, uint32_t function,
 bool call_match_is_open(const struct call_match *m, pid_t tid, uint32_t function,
                         const struct call_open *call);
 
-/* Calls left without a return until now. */
-uint64_t call_match_left(const struct call_match *m);
+/* Calls of a function that were left without a return until now, as later ones or their thread have shown; what was
+ * forgotten is not among them. */
+uint64_t call_match_left(const struct call_match *m, uint32_t function);
 
 #endif

@@ -137,7 +137,8 @@ static size_t find_cold(struct modules *m, const struct module_addr *a, struct d
     return c.n;
 }
 
-/* The entry, when there are exits, and these. An entry that is an exit is the whole function. */
+/* The exits and then, when there are any, the entry: armed in this order, no call is seen to begin whose return is not.
+ * An entry that is an exit is the whole function. */
 static int add_exits(struct modules *m, const struct module_addr *a, uint32_t number,
                      const struct disasm_exits *exits, struct trigger_places *p, struct err *err)
 {
@@ -152,8 +153,6 @@ static int add_exits(struct modules *m, const struct module_addr *a, uint32_t nu
             add_site(p, m, a, e->vaddr, offset, number, PROBE_CALL, -1);
             return 0;
         }
-        if (added == 0)
-            add_site(p, m, a, a->vaddr, a->offset, number, PROBE_ENTRY, -1);
         add_site(p, m, a, e->vaddr, offset, number,
                  e->kind == DISASM_TAIL_INDIRECT ? PROBE_JUMP : PROBE_RETURN, e->condition);
         added++;
@@ -161,6 +160,7 @@ static int add_exits(struct modules *m, const struct module_addr *a, uint32_t nu
     if (added == 0)
         return err_set(err, MTUI_E_NOTSUP, "%s has no return instruction: it never returns",
                        a->name ? a->name : "the function");
+    add_site(p, m, a, a->vaddr, a->offset, number, PROBE_ENTRY, -1);
     if (!exits->complete)
         note(p, xasprintf("%s holds bytes that are no code: some of its returns may be missed",
                           a->name ? a->name : "the function"));

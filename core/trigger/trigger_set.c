@@ -163,9 +163,12 @@ const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uin
     return &s->entries.data[i].policy.counts;
 }
 
-const struct call_histogram *trigger_set_durations(const struct trigger_set *s, uint32_t i)
+void trigger_set_add_calls(const struct trigger_set *s, uint32_t i, struct trigger_calls *sum)
 {
-    return &s->entries.data[i].durations;
+    const struct entry *e = &s->entries.data[i];
+    sum->begun += e->begun;
+    sum->left += call_match_left(s->calls, i);
+    call_histogram_merge(&sum->durations, &e->durations);
 }
 
 void trigger_set_ring_full(struct trigger_set *s)

@@ -38,6 +38,13 @@ struct trigger_hit {
     enum trigger_verdict verdict; /* fire, or why not */
 };
 
+/* Calls of which entry and return are watched. All zero: none. */
+struct trigger_calls {
+    uint64_t begun;
+    uint64_t left;                   /* otherwise than by a return: an exception, longjmp */
+    struct call_histogram durations; /* of those that have returned */
+};
+
 enum trigger_status {
     TRIGGER_ARMED,
     TRIGGER_PENDING, /* its file is not mapped yet */
@@ -107,8 +114,8 @@ enum trigger_status trigger_set_status(const struct trigger_set *s, uint32_t i);
 /* "libc.so.6!malloc at 0x7f12… (uprobe)", "12 functions", "pending: …"; owned by the set. */
 const char *trigger_set_where(const struct trigger_set *s, uint32_t i);
 const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uint32_t i);
-/* Durations seen so far, of a trigger that watches returns (@return, slower-than). */
-const struct call_histogram *trigger_set_durations(const struct trigger_set *s, uint32_t i);
+/* Adds the calls seen so far, of a trigger that watches returns (@return, slower-than). */
+void trigger_set_add_calls(const struct trigger_set *s, uint32_t i, struct trigger_calls *sum);
 /* Members of all triggers, by number; owned by the set. */
 size_t trigger_set_members(const struct trigger_set *s);
 const struct trigger_member *trigger_set_member(const struct trigger_set *s, size_t i);

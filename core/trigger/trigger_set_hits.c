@@ -60,8 +60,10 @@ static bool match_call(struct trigger_set *s, struct trigger_hit *hit, bool *kno
         return true;
     case PROBE_CALL:
         hit->has_duration = true;
-        if (trigger_needs_return(&e->trigger))
+        if (trigger_needs_return(&e->trigger)) {
+            e->begun++;
             call_histogram_add(&e->durations, 0);
+        }
         return true;
     case PROBE_ENTRY:
         if (trigger_needs_return(&e->trigger)) {
@@ -69,6 +71,7 @@ static bool match_call(struct trigger_set *s, struct trigger_hit *hit, bool *kno
                 .sp = h->sp, .time_ns = h->time_ns, .ip = h->ip, .pid = h->pid,
                 .return_address = h->top, .member = h->member};
             memcpy(call.arg, h->arg, sizeof call.arg);
+            e->begun++;
             call_match_enter(s->calls, h->tid, hit->trigger, &call);
             return false;
         }

@@ -20,7 +20,8 @@ struct entry {
     struct trigger_policy policy;
     enum trigger_status status;
     char *where;
-    struct call_histogram durations; /* of slower-than and @return */
+    uint64_t begun;                  /* calls whose returns are watched: slower-than, @return */
+    struct call_histogram durations; /* of those */
 };
 
 /* A trigger in one process. Places that a new program seems to lack stay armed (a uprobe sits in a

@@ -1,8 +1,8 @@
 /* Recording without a screen. stdout carries the result alone; everything else goes to stderr. */
+#include "tui/app/batch_json.h"
 #include "tui/app/cmd.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,57 +23,12 @@ struct batch {
     size_t snapshots;
 };
 
-static void print_json_string(const char *s)
-{
-    putchar('"');
-    for (size_t len = strlen(s), i = 0; i < len;) {
-        uint32_t cp;
-        size_t n = utf8_decode(s + i, len - i, &cp);
-        if (cp == '"' || cp == '\\')
-            printf("\\%c", (int)cp);
-        else if (cp < 0x20 || cp == UTF8_INVALID)
-            printf("\\u%04x", (unsigned)cp);
-        else
-            fwrite(s + i, 1, n, stdout);
-        i += n;
-    }
-    putchar('"');
-}
-
 /* What was printed since errno was 0 has to be out. */
 static int flush_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
     return errno ? errno : EIO;
-}
-
-static void print_json(struct session *session, const struct session_snapshot *s)
-{
-    struct session_status status;
-    session_get_status(session, &status);
-    errno = 0;
-    printf("{\"snapshot\":%u,\"dir\":", s->number);
-    print_json_string(snapshot_dir_path(session_dir(session)));
-    printf(",\"data\":");
-    print_json_string(s->data);
-    printf(",\"trigger\":");
-    print_json_string(s->trigger);
-    if (s->function) {
-        printf(",\"function\":");
-        print_json_string(s->function);
-    }
-    printf(",\"tid\":%ld,\"time_ns\":%" PRIu64 ",\"bytes\":%" PRIu64
-           ",\"hit_to_command_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64
-           ",\"still_running\":%s,\"hit_cost_ns\":%" PRIu64 ",\"hits_per_s\":%.0f",
-           (long)s->tid, s->time_ns, s->bytes, s->hit_to_command_ns, s->duration_ns,
-           s->still_running ? "true" : "false", status.hit_ns, status.rate.per_second);
-    if (s->est_fill_permille >= 0)
-        printf(",\"est_fill_percent\":%d.%d", s->est_fill_permille / 10, s->est_fill_permille % 10);
-    if (s->window_end)
-        printf(",\"window_end\":\"%s\",\"window_instructions\":%" PRIu64 ",\"window_wall_ns\":%" PRIu64,
-               s->window_end, s->window_instructions, s->window_wall_ns);
-    puts("}");
 }
 
 static void on_snapshot(void *arg, const struct session_snapshot *s)
@@ -84,7 +39,8 @@ static void on_snapshot(void *arg, const struct session_snapshot *s)
     b->snapshots++;
     if (!b->json || b->output_errno)
         return;
-    print_json(b->session, s);
+    errno = 0;
+    batch_json_snapshot(b->session, s);
     b->output_errno = flush_output();
 }
 
@@ -171,7 +127,8 @@ static void stop_without_triggers(struct batch *b, const struct session_status *
         return;
     fputs("mtui: no trigger is left that could fire: the recording ends\n", stderr);
     b->asked = true;
-    session_stop_since(b->session, "ended, since the program was replaced (exec) by one that has none of the triggers",
+    session_stop_since(b->session, SESSION_END_REPLACED,
+                       "ended, since the program was replaced (exec) by one that has none of the triggers",
                        NULL);
 }
 
@@ -186,10 +143,16 @@ static int fail_output(const struct batch *b, const char *path)
 /* Calls that were no hits tell another story than none at all. */
 static void say_no_hit(const struct session_status *status, const struct session_setup *setup)
 {
-    char n[FMT_MAX], limit[FMT_MAX];
+    char n[FMT_MAX], limit[FMT_MAX], spread[128];
+    const struct trigger_calls *calls = &status->calls;
     if (status->fast)
         fprintf(stderr, "; none of %s call%s took longer than %s", fmt_count(n, status->fast),
                 status->fast == 1 ? "" : "s", fmt_duration(limit, setup->when.slower_than_ns));
+    if (status->fast && calls->durations.count)
+        fprintf(stderr, " (%s)", call_histogram_text(&calls->durations, spread, sizeof spread));
+    if (calls->left)
+        fprintf(stderr, "; %s call%s left by an exception or longjmp", fmt_count(n, calls->left),
+                calls->left == 1 ? " was" : "s were");
     if (status->unmet)
         fprintf(stderr, "; %s call%s did not meet the condition", fmt_count(n, status->unmet),
                 status->unmet == 1 ? "" : "s");
@@ -199,8 +162,21 @@ static void say_no_hit(const struct session_status *status, const struct session
     if (status->not_nth)
         fprintf(stderr, "; %s hit%s not the one asked for (--hits)", fmt_count(n, status->not_nth),
                 status->not_nth == 1 ? " was" : "s were");
-    if (!status->fast && !status->unmet && !status->hits)
-        fprintf(stderr, "; the trigger was never hit");
+    if (!status->fast && !status->unmet && !status->hits && !calls->left)
+        fputs(calls->begun ? "; no call has returned" : "; the trigger was never hit", stderr);
+}
+
+static void say_end_file(struct session *session)
+{
+    const char *path = snapshot_dir_path(session_dir(session)), *remark;
+    size_t n = session_snapshot_count(session);
+    if (n == 0)
+        return;
+    remark = session_snapshot_at(session, n - 1)->remark;
+    if (remark)
+        fprintf(stderr, "; only a part of the state at the end is in %s (%s)", path, remark);
+    else
+        fprintf(stderr, "; the state at the end is in %s", path);
 }
 
 /* Success is a recording that left a snapshot, however it ended; with --truth, one that ended in order: who
@@ -217,6 +193,11 @@ static int finish(struct batch *b, char **dir)
         puts(path);
         b->output_errno = flush_output();
     }
+    if (b->json && !b->output_errno) {
+        errno = 0;
+        batch_json_end(b->session, b->snapshots);
+        b->output_errno = flush_output();
+    }
     if (b->output_errno)
         return fail_output(b, path);
     if (b->snapshots && status.state == SESSION_ENDED)
@@ -229,8 +210,7 @@ static int finish(struct batch *b, char **dir)
     if (status.state == SESSION_ENDED && status.mode == PLAN_TRIGGER && status.fired == 0 &&
         session_get_setup(b->session)->n_triggers)
         say_no_hit(&status, session_get_setup(b->session));
-    if (session_snapshot_count(b->session))
-        fprintf(stderr, "; the state at the end is in %s", path);
+    say_end_file(b->session);
     fputc('\n', stderr);
     return 1;
 }
@@ -244,6 +224,8 @@ int cmd_batch(struct cmd_machine *m, const struct session_setup *setup, bool jso
     int rc = session_start(&b.session, b.loop, setup, &m->session, &callbacks, &b, &err);
     if (rc < 0) {
         loop_free(b.loop);
+        if (json)
+            batch_json_refused(&err);
         return cmd_fail(&err);
     }
     while (!b.done) {

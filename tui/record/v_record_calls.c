@@ -40,19 +40,19 @@ static char *edge(char out[FMT_MAX], size_t bucket)
 }
 
 static void draw_numbers(struct surface *s, struct rect at, int row, const struct trigger *t,
-                         const struct call_histogram *h)
+                         const struct trigger_calls *calls)
 {
-    char n[FMT_MAX], half[FMT_MAX], most[FMT_MAX], max[FMT_MAX];
-    if (h->count == 0) {
+    const struct call_histogram *h = &calls->durations;
+    char n[FMT_MAX], left[80] = "", spread[128];
+    if (calls->left)
+        (void)snprintf(left, sizeof left, ", %s left by exception or longjmp", fmt_count(n, calls->left));
+    if (h->count == 0)
         v_record_field(s, at, row, "Durations", (struct style){.ink = ROLE_DIM},
-                       "%.200s: no call has returned yet", t->text);
-        return;
-    }
-    v_record_field(s, at, row, "Durations", (struct style){0},
-                   "%.200s: %s call%s, half < %s, 99 %% < %s, max %s", t->text,
-                   fmt_count(n, h->count), h->count == 1 ? "" : "s",
-                   edge(half, call_histogram_quantile(h, 500) + 1),
-                   edge(most, call_histogram_quantile(h, 990) + 1), fmt_duration(max, h->max_ns));
+                       "%.200s: no call has returned yet%s", t->text, left);
+    else
+        v_record_field(s, at, row, "Durations", (struct style){0}, "%.200s: %s call%s%s, %s", t->text,
+                       fmt_count(n, h->count), h->count == 1 ? "" : "s", left,
+                       call_histogram_text(h, spread, sizeof spread));
 }
 
 /* Bars grow with the logarithm of the count: one slow call in a million must be seen. */
@@ -94,10 +94,9 @@ static void put_glyph(const struct record *r, struct surface *s, int row, int co
 
 /* "64 ns ▁▃█▅▂ ▁│▁ 512 ms   │ 300 ms: 1 slower" */
 static void draw_bars(const struct record *r, struct surface *s, struct rect at, int row,
-                      const struct trigger_set *set, uint32_t i)
+                      const struct trigger_set *set, uint32_t i, const struct call_histogram *h)
 {
     const struct trigger *t = trigger_set_get(set, i);
-    const struct call_histogram *h = trigger_set_durations(set, i);
     const struct trigger_counts *c = trigger_set_counts(set, i);
     const struct style plain = {0}, dim = {.ink = ROLE_DIM}, warn = {.ink = ROLE_WARN};
     struct range show = shown(h, t->when.slower_than_ns);
@@ -159,9 +158,10 @@ void v_record_draw_calls(struct record *r, struct surface *s, struct rect at)
         if (!trigger_needs_return(trigger_set_get(t, i)))
             continue;
         int row = 1 + ROWS_EACH * (int)drawn++;
-        const struct call_histogram *h = trigger_set_durations(t, i);
-        draw_numbers(s, at, row, trigger_set_get(t, i), h);
-        if (h->count && row + 1 < at.rows)
-            draw_bars(r, s, at, row + 1, t, i);
+        struct trigger_calls calls = {0};
+        trigger_set_add_calls(t, i, &calls);
+        draw_numbers(s, at, row, trigger_set_get(t, i), &calls);
+        if (calls.durations.count && row + 1 < at.rows)
+            draw_bars(r, s, at, row + 1, t, i, &calls.durations);
     }
 }
