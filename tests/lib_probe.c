@@ -10,10 +10,11 @@
 #include "core/trigger/hwbreak.h"
 #include "core/trigger/uprobe.h"
 
-struct mechanism probe_mechanisms[3] = {
-    {.name = "uprobe with BPF", .options = {.mechanism = PROBE_UPROBE}},
+struct mechanism probe_mechanisms[PROBE_MECHANISMS] = {
+    {.name = "uprobes with BPF", .options = {.mechanism = PROBE_UPROBE}},
     {.name = "uprobe a thread", .options = {.mechanism = PROBE_UPROBE, .no_bpf = true}},
     {.name = "hardware breakpoint", .options = {.mechanism = PROBE_HWBREAK}},
+    {.name = "uprobe events with BPF", .options = {.mechanism = PROBE_UPROBE, .no_links = true}},
 };
 
 static void on_hit(void *arg, const struct probe_hit *hit)
@@ -109,8 +110,9 @@ int probe_find_mechanisms(void **state)
     else if (hit_output_new(65536, &o, &err) != 0)
         probe_mechanisms[0].works = false;
     hit_output_free(o);
+    probe_mechanisms[3].works = probe_mechanisms[0].works;
     probe_mechanisms[2].works = hwbreak_self_test(&slots, &err) == 0;
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < PROBE_MECHANISMS; i++)
         print_message("%s: %s\n", probe_mechanisms[i].name,
                       probe_mechanisms[i].works ? "tested" : "SKIPPED, not possible here");
     return 0;

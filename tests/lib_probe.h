@@ -18,7 +18,8 @@ struct mechanism {
     char why[512];
 };
 
-extern struct mechanism probe_mechanisms[3];
+#define PROBE_MECHANISMS 4
+extern struct mechanism probe_mechanisms[PROBE_MECHANISMS];
 /* Setup of a group of tests: finds out which ones work. */
 int probe_find_mechanisms(void **state);
 /* A test: skipped where none does. */
@@ -47,7 +48,7 @@ void probe_seen_settle(struct probe_seen *s);
 /* The statement runs for each mechanism that works, m. */
 bool probe_told(const struct mechanism *m);
 #define EACH_MECHANISM(m)                                                                          \
-    for (const struct mechanism *m = probe_mechanisms; m < probe_mechanisms + 3; m++)                          \
+    for (const struct mechanism *m = probe_mechanisms; m < probe_mechanisms + PROBE_MECHANISMS; m++) \
         if (m->works && probe_told(m))
 
 #endif

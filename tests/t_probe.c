@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -157,6 +158,85 @@ static void sites_change_without_a_gap(void **state)
     }
 }
 
+/* Where another function of the victim's is, seen from traced(), by nm. */
+static long distance_from_traced(const char *name)
+{
+    unsigned long at[2] = {0};
+    const char *names[2] = {name, "traced"};
+    char *exe = victim_path("victim");
+    for (size_t i = 0; i < 2; i++) {
+        char *command = NULL;
+        assert_true(asprintf(&command, "nm '%s' | awk '$3 == \"%s\" {print $1}'", exe, names[i]) > 0);
+        char *text = command_output(command);
+        assert_int_equal(sscanf(text, "%lx", &at[i]), 1);
+        free(text);
+        free(command);
+    }
+    free(exe);
+    return (long)at[0] - (long)at[1];
+}
+
+static uint32_t events_held(const struct probe_seen *s)
+{
+    struct probe_stats st;
+    probe_stats(s->probe, &st);
+    return st.events;
+}
+
+/* The places of a trigger in one file: each hit says of which it is, and of a place that is mapped twice there is one;
+ * with links they take one descriptor. */
+static void places_of_one_file(void **state)
+{
+    (void)state;
+    struct utsname u;
+    int major = 0, minor = 0;
+    assert_int_equal(uname(&u), 0);
+    assert_int_equal(sscanf(u.release, "%d.%d", &major, &minor), 2);
+    bool new_kernel = major > 6 || (major == 6 && minor >= 12);
+    long away = distance_from_traced("recursive");
+    EACH_MECHANISM(m)
+    {
+        struct probe_seen s;
+        char path[64];
+        struct err err = {0};
+        struct victim v = victim_start("victim");
+        int byte = victim_byte(v.pid, v.traced);
+        probe_seen_arm(&s, m, &v, false);
+        uint32_t before = events_held(&s);
+        struct probe_site sites[3];
+        for (size_t i = 0; i < 3; i++)
+            sites[i] = probe_site_of(&v, path, sizeof path);
+        sites[0].member = 1;
+        sites[1].member = 2;
+        sites[1].addr += (uint64_t)away;
+        sites[1].offset += (uint64_t)away;
+        sites[2].addr += 1 << 20;
+        size_t n = m->options.mechanism == PROBE_HWBREAK ? 2 : 3;
+        assert_int_equal(probe_set_sites(s.probe, v.pid, NULL, 0, &err), 0);
+        assert_int_equal(probe_set_sites(s.probe, v.pid, sites, n, &err), 0);
+        assert_int_equal(events_held(&s) - before, m == probe_mechanisms && new_kernel ? 0 : 1);
+        victim_do(&v, s.loop, "call 3");
+        probe_seen_settle(&s);
+        assert_int_equal(s.hits, 3);
+        assert_int_equal(s.last.member, 1);
+        victim_do(&v, s.loop, "recurse 4");
+        probe_seen_settle(&s);
+        assert_int_equal(s.hits, 7);
+        assert_int_equal(s.last.member, 2);
+        /* One of them goes. */
+        assert_int_equal(probe_set_sites(s.probe, v.pid, sites + 1, 1, &err), 0);
+        victim_do(&v, s.loop, "call 3");
+        victim_do(&v, s.loop, "recurse 4");
+        probe_seen_settle(&s);
+        assert_int_equal(s.hits, 11);
+        assert_int_equal(probe_set_sites(s.probe, v.pid, NULL, 0, &err), 0);
+        assert_true(loop_until_true(s.loop, original_byte, &v));
+        assert_int_equal(victim_byte(v.pid, v.traced), byte);
+        probe_seen_disarm(&s);
+        victim_kill(&v);
+    }
+}
+
 /* The kernel refuses a uprobe on a lock prefix: said, or mended by a hardware breakpoint. */
 static void lock_prefix(void **state)
 {
@@ -165,19 +245,9 @@ static void lock_prefix(void **state)
     struct err err = {0};
     struct victim v = victim_start("victim");
     struct probe_site site = probe_site_of(&v, path, sizeof path);
-    char *exe = victim_path("victim");
-    char *command = NULL;
-    assert_true(asprintf(&command,
-                         "nm '%s' | awk '$3 == \"locked_entry\" || $3 == \"traced\" {print $1}'",
-                         exe) > 0);
-    char *names = command_output(command); /* in the order of the names */
-    unsigned long locked = 0, traced = 0;
-    assert_int_equal(sscanf(names, "%lx %lx", &locked, &traced), 2);
-    site.addr += locked - traced;
-    site.offset += locked - traced;
-    free(names);
-    free(command);
-    free(exe);
+    long away = distance_from_traced("locked_entry");
+    site.addr += (uint64_t)away;
+    site.offset += (uint64_t)away;
     for (int i = 0; i < 2; i++) {
         struct probe_seen s = {.loop = loop_new()};
         struct probe_options options = {.mechanism = i ? PROBE_AUTO : PROBE_UPROBE};
@@ -255,6 +325,7 @@ int main(void)
         cmocka_unit_test(end_and_disarm),
         cmocka_unit_test(tracer_is_killed),
         cmocka_unit_test(sites_change_without_a_gap),
+        cmocka_unit_test(places_of_one_file),
         cmocka_unit_test(lock_prefix),
         cmocka_unit_test(too_few_descriptors),
     };

@@ -2,16 +2,26 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
 #include "core/machine/perf_event.h"
 
+#define UPROBE_MULTI   48  /* BPF_TRACE_UPROBE_MULTI of linux/bpf.h since 6.6 */
 #define RING_PAGES_MAX 256 /* about 6500 hits: a tenth of a second of a hot trigger */
+
+/* Of union bpf_attr, link_create with its uprobe_multi. */
+struct uprobe_multi {
+    uint32_t prog_fd, target_fd, attach_type, flags;
+    uint64_t path, offsets, ref_ctr_offsets, cookies;
+    uint32_t count, multi_flags, pid, pad;
+};
 
 struct output_cpu {
     int fd;
@@ -120,36 +130,78 @@ void hit_output_free(struct hit_output *o)
         .code = (op), .dst_reg = (dst), .src_reg = (src), .off = (offset), .imm = (immediate)      \
     }
 
-/* perf_event_output(ctx, map, BPF_F_CURRENT_CPU, &number, 8); return 0; */
-static int load_program(int map, uint64_t number)
+#define LOAD_64(reg, src, low, high) INSN(BPF_LD | BPF_DW | BPF_IMM, reg, src, 0, low), INSN(0, 0, 0, 0, high)
+#define MOVE(to, from)               INSN(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0)
+#define CALL(function)               INSN(BPF_JMP | BPF_CALL, 0, 0, 0, function)
+
+/* perf_event_output(ctx, map, BPF_F_CURRENT_CPU, &number, 8); return 0; where the number is the one given, or, for a
+ * link, that of the place. */
+static int load_program(int map, bool linked, uint64_t number)
 {
     int low = (int)(uint32_t)number, high = (int)(uint32_t)(number >> 32);
+    struct bpf_insn given[] = {LOAD_64(BPF_REG_0, 0, low, high)};
+    struct bpf_insn cookie[] = {CALL(BPF_FUNC_get_attach_cookie), MOVE(BPF_REG_0, BPF_REG_0)};
     struct bpf_insn code[] = {
-        INSN(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_2, 0, 0, low),
-        INSN(0, 0, 0, 0, high),
-        INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_10, BPF_REG_2, -8, 0),
-        INSN(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_2, BPF_PSEUDO_MAP_FD, 0, map),
+        MOVE(BPF_REG_6, BPF_REG_1),
         INSN(0, 0, 0, 0, 0),
+        INSN(0, 0, 0, 0, 0),
+        INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_10, BPF_REG_0, -8, 0),
+        MOVE(BPF_REG_1, BPF_REG_6),
+        LOAD_64(BPF_REG_2, BPF_PSEUDO_MAP_FD, map, 0),
         INSN(BPF_ALU | BPF_MOV | BPF_K, BPF_REG_3, 0, 0, -1), /* 32 bits, zero-extended */
-        INSN(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_4, BPF_REG_10, 0, 0),
+        MOVE(BPF_REG_4, BPF_REG_10),
         INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_4, 0, 0, -8),
         INSN(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_5, 0, 0, 8),
-        INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_perf_event_output),
+        CALL(BPF_FUNC_perf_event_output),
         INSN(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0),
         INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
     };
+    memcpy(code + 1, linked ? cookie : given, sizeof given);
     union bpf_attr load;
     memset(&load, 0, sizeof load);
     load.prog_type = BPF_PROG_TYPE_KPROBE;
+    load.expected_attach_type = linked ? UPROBE_MULTI : 0;
     load.insns = (uint64_t)(uintptr_t)code;
     load.insn_cnt = sizeof code / sizeof code[0];
     load.license = (uint64_t)(uintptr_t) "GPL"; /* perf_event_output is for GPL programs only */
     return bpf(BPF_PROG_LOAD, &load);
 }
 
+static bool has_links(void)
+{
+    struct utsname u;
+    unsigned major = 0, minor = 0;
+    return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+           (major > 6 || (major == 6 && minor >= 12));
+}
+
+int hit_output_link(struct hit_output *o, const char *path, pid_t pid, const uint64_t *offsets,
+                    const uint64_t *numbers, size_t n, struct err *err)
+{
+    if (!has_links())
+        return err_set(err, MTUI_E_NOTSUP, "this kernel is older than 6.12");
+    int prog = load_program(o->map, true, 0);
+    if (prog < 0)
+        return refused(err, errno, "loading the program that reports hits");
+    struct uprobe_multi link = {.prog_fd = (uint32_t)prog,
+                                .attach_type = UPROBE_MULTI,
+                                .path = (uint64_t)(uintptr_t)path,
+                                .offsets = (uint64_t)(uintptr_t)offsets,
+                                .cookies = (uint64_t)(uintptr_t)numbers,
+                                .count = (uint32_t)n,
+                                .pid = (uint32_t)pid};
+    union bpf_attr create;
+    memset(&create, 0, sizeof create);
+    memcpy(&create, &link, sizeof link);
+    int fd = bpf(BPF_LINK_CREATE, &create);
+    int errno_value = errno;
+    (void)close(prog); /* the link holds it */
+    return fd >= 0 ? fd : refused(err, errno_value, "linking the program that reports hits");
+}
+
 int hit_output_bind(struct hit_output *o, int event_fd, uint64_t number, struct err *err)
 {
-    int prog = load_program(o->map, number);
+    int prog = load_program(o->map, false, number);
     if (prog < 0)
         return refused(err, errno, "loading the program that reports hits");
     int rc = ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, prog);

@@ -1,5 +1,6 @@
 /* Hits of a uprobe from every thread of a process through one event: a BPF program of a few
- * instructions on the event reports each hit into a ring of the CPU where it happened.
+ * instructions on the event reports each hit into a ring of the CPU where it happened. Newer kernels
+ * need no event: the program is linked to many places at once.
  *
  * Without it a perf event reports only hits of the one thread that it was opened for, although the
  * kernel plants its breakpoint for the whole process: one event a thread is then needed, new
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/base/err.h"
 #include "core/trigger/perf_ring.h"
@@ -25,6 +27,14 @@ struct hit_output;
  * MTUI_E_NOTSUP where BPF is not allowed or not there. */
 int hit_output_new(size_t ring_bytes, struct hit_output **out, struct err *err);
 void hit_output_free(struct hit_output *o);
+
+/* Probes at n places of one file in the process pid (not just a thread of it), each reporting here under its own
+ * number. Returns the descriptor that holds them all: they come and go in one grace period, however many they are.
+ * MTUI_E_NOTSUP: Linux < 6.12 (before, a link reported one thread only, or let go of its places one by one).
+ * Whatever fails, it fails as a whole; hit_output_bind tells for which place.
+ * Source: bpf(2), BPF_LINK_CREATE; kernel/trace/bpf_trace.c (bpf_uprobe_multi_link_attach). */
+int hit_output_link(struct hit_output *o, const char *path, pid_t pid, const uint64_t *offsets,
+                    const uint64_t *numbers, size_t n, struct err *err);
 
 /* Makes the uprobe event report its hits here, with `number` as their id (perf_hit_parse with_raw).
  */

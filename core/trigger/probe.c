@@ -32,6 +32,7 @@ int probe_new(struct loop *loop, const struct probe_options *options,
         p->options = *options;
     struct probe_machine *m = &p->machine;
     m->wanted = p->options.mechanism;
+    m->no_links = p->options.no_links;
     m->ring_bytes = p->options.ring_bytes ? p->options.ring_bytes : RING_BYTES;
     (void)getrlimit(RLIMIT_NOFILE, &p->nofile);
     m->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -90,6 +91,7 @@ void probe_free(struct probe *p)
     vec_free(&p->processes);
     close_slowly(p);
     vec_free(&p->machine.closing);
+    vec_free(&p->machine.links);
     vec_free(&p->machine.files);
     for (size_t i = 0; i < p->pending.len; i++)
         free(p->pending.data[i].name);

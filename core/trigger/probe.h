@@ -100,6 +100,7 @@ struct probe_options {
     bool children;     /* follow processes that the target forks */
     size_t ring_bytes; /* budget for all rings that carry hits; 0: 4 MiB */
     bool no_bpf;       /* as if BPF were not allowed */
+    bool no_links;     /* as if Linux were older than 6.12 (hit_output_link) */
 };
 
 struct probe_stats {

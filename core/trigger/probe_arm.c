@@ -75,7 +75,8 @@ static int open_event(const struct probe_machine *m, enum probe_mechanism mechan
 void probe_event_close(struct probe_machine *m, const struct probe_process *p, int fd)
 {
     if (p->mechanism == PROBE_UPROBE) {
-        /* No more reports from now on; the breakpoint goes when the close comes through. */
+        /* No more reports from now on (of a link: its numbers mean nothing any more); the breakpoint goes when the
+         * close comes through. */
         (void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
         vec_push(&m->closing, fd);
     } else {
@@ -115,10 +116,66 @@ static int process_arm(const struct probe_machine *m, pid_t carrier, struct prob
     return 0;
 }
 
+/* Whether a descriptor that one site less uses is to be closed. */
+static bool link_put(struct probe_machine *m, int fd)
+{
+    for (size_t i = 0; i < m->links.len; i++) {
+        struct probe_link *l = &m->links.data[i];
+        if (l->fd != fd)
+            continue;
+        if (--l->users > 0)
+            return false;
+        vec_remove(&m->links, i);
+        return true;
+    }
+    return true;
+}
+
+static void event_put(struct probe_machine *m, const struct probe_process *p, int fd)
+{
+    if (fd >= 0 && link_put(m, fd))
+        probe_event_close(m, p, fd);
+}
+
+/* The sites of one trigger in one file come and go together: they share a link. When one goes alone nevertheless, its
+ * breakpoint stays, unheard, until the others go. */
+static void link_group(struct probe_machine *m, struct probe_process *p, size_t from)
+{
+    struct probe_armed *first = &p->sites.data[from];
+    VEC(uint64_t) offsets = {0}, numbers = {0};
+    for (size_t i = from; i < p->sites.len; i++) {
+        const struct probe_armed *a = &p->sites.data[i];
+        if (a->fd < 0 && a->file == first->file && a->site.trigger == first->site.trigger) {
+            vec_push(&offsets, a->site.offset);
+            vec_push(&numbers, a->number);
+        }
+    }
+    int fd = hit_output_link(m->output, first->site.path, p->pid, offsets.data, numbers.data, numbers.len, NULL);
+    struct probe_link link = {.fd = fd, .users = numbers.len};
+    if (fd >= 0)
+        vec_push(&m->links, link);
+    for (size_t i = from, k = 0; fd >= 0 && k < numbers.len; i++)
+        if (p->sites.data[i].number == numbers.data[k]) {
+            p->sites.data[i].fd = fd;
+            k++;
+        }
+    vec_free(&offsets);
+    vec_free(&numbers);
+}
+
+/* Sites that have no event yet share links, where that works; the others are left as they are. */
+static void link_sites(struct probe_machine *m, struct probe_process *p, pid_t carrier)
+{
+    if (m->no_links || carrier != p->pid) /* a link looks for the process by its first thread */
+        return;
+    for (size_t i = 0; i < p->sites.len; i++)
+        if (p->sites.data[i].fd < 0 && p->sites.data[i].file >= 0)
+            link_group(m, p, i);
+}
+
 void probe_armed_free(struct probe_machine *m, const struct probe_process *p, struct probe_armed *a)
 {
-    if (a->fd >= 0)
-        probe_event_close(m, p, a->fd);
+    event_put(m, p, a->fd);
     if (a->file >= 0)
         file_put(m, a->file);
     /* The copies were made by site_copy. */
@@ -222,6 +279,8 @@ static bool same_site(enum probe_mechanism mechanism, const struct probe_armed *
 static int arm_everywhere(struct probe_machine *m, struct probe_process *next, struct err *err)
 {
     int rc = 0;
+    if (next->cover == PROBE_COVER_PROCESS)
+        link_sites(m, next, next->carrier);
     for (size_t i = 0; i < next->sites.len && rc == 0; i++) {
         struct probe_armed *a = &next->sites.data[i];
         if (next->cover == PROBE_COVER_PROCESS) {
@@ -291,20 +350,23 @@ static int carry_by(struct probe_machine *m, struct probe_process *p, pid_t carr
                     struct err *err)
 {
     int rc = 0;
+    VEC(int) before = {0};
     for (size_t i = 0; i < p->sites.len; i++) {
         struct probe_armed *a = &p->sites.data[i];
-        int old = a->fd;
         /* The old event goes on reporting until the kernel has let go of it, which takes a while: under
          * its old number, which then means nothing any more, so that no hit counts twice. */
         a->number = ++m->next_number;
-        int one = process_arm(m, carrier, a, rc == 0 ? err : NULL);
-        if (one < 0) {
-            rc = rc ? rc : one;
-            a->fd = -1;
-        }
-        if (old >= 0)
-            probe_event_close(m, p, old);
+        vec_push(&before, a->fd);
+        a->fd = -1;
     }
+    link_sites(m, p, carrier);
+    for (size_t i = 0; i < p->sites.len; i++) {
+        struct probe_armed *a = &p->sites.data[i];
+        int one = a->fd >= 0 ? 0 : process_arm(m, carrier, a, rc == 0 ? err : NULL);
+        rc = rc ? rc : one;
+        event_put(m, p, before.data[i]);
+    }
+    vec_free(&before);
     p->carrier = carrier;
     return rc;
 }
@@ -330,15 +392,30 @@ static bool is_kept(const struct probe_armed *a, const struct probe_site *sites,
     return false;
 }
 
+static bool is_among(enum probe_mechanism mechanism, const struct probe_armed *a, const struct probe_armed *others,
+                     size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (same_site(mechanism, a, &others[i]))
+            return true;
+    return false;
+}
+
 /* The next set of sites: those that stay (in their order, so that numbers ascend), then new ones.
  */
 static void plan(struct probe_machine *m, const struct probe_process *p, bool keep,
                  const struct probe_site *sites, size_t n, struct probe_process *next)
 {
     VEC(struct probe_armed) wanted = {0};
-    for (size_t k = 0; k < n; k++)
-        if (!sites[k].only_kept)
-            vec_push(&wanted, site_copy(m, &sites[k]));
+    for (size_t k = 0; k < n; k++) {
+        if (sites[k].only_kept)
+            continue;
+        struct probe_armed a = site_copy(m, &sites[k]);
+        if (!is_among(next->mechanism, &a, wanted.data, wanted.len))
+            vec_push(&wanted, a);
+        else /* a file that is mapped twice */
+            probe_armed_free(m, p, &a);
+    }
     for (size_t i = 0; keep && i < p->sites.len; i++) {
         if (is_kept(&p->sites.data[i], sites, n)) {
             vec_push(&next->sites, p->sites.data[i]);

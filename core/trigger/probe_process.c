@@ -225,7 +225,7 @@ size_t probe_process_descriptors(const struct probe_process *p)
     for (size_t i = 0; i < p->threads.len; i++)
         n += 1 + p->threads.data[i]->events.len;
     for (size_t i = 0; i < p->sites.len; i++)
-        n += p->sites.data[i].fd >= 0;
+        n += p->sites.data[i].fd >= 0 && (i == 0 || p->sites.data[i - 1].fd != p->sites.data[i].fd);
     return n;
 }
 

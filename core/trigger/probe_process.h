@@ -15,7 +15,7 @@
 
 /* How a site's event reaches threads. */
 enum probe_cover {
-    PROBE_COVER_PROCESS, /* one event a site; a BPF program reports for every thread */
+    PROBE_COVER_PROCESS, /* one link for many sites, or one event a site; a BPF program reports for every thread */
     PROBE_COVER_THREADS  /* one event a site and thread */
 };
 
@@ -28,6 +28,12 @@ struct probe_file {
     unsigned users;
 };
 
+/* The descriptor of several sites. */
+struct probe_link {
+    int fd;
+    size_t users;
+};
+
 /* What all processes share. */
 struct probe_machine {
     int epoll;
@@ -38,14 +44,16 @@ struct probe_machine {
     enum probe_mechanism wanted;
     size_t ring_bytes;
     uint64_t next_number;
-    VEC(int) closing; /* uprobe events, for slow_close */
+    bool no_links;
+    VEC(struct probe_link) links;
+    VEC(int) closing; /* uprobe events and links, for slow_close */
     VEC(struct probe_file) files;
 };
 
 struct probe_armed {
     uint64_t number;        /* unique, ascending within sites */
     struct probe_site site; /* strings are its own */
-    int fd;                 /* PROBE_COVER_PROCESS; else −1 */
+    int fd;                 /* PROBE_COVER_PROCESS: of an event or a link; else −1 */
     int file;               /* the descriptor of site.path; −1: none */
 };
 
