@@ -227,12 +227,20 @@ class Fxt:
             self.known.instant(thread, w[1])
 
 
+def plain(field):
+    """The text that stands escaped in a table, where it is no UTF-8 as other formats have it."""
+    names = {b't': b'\t', b'n': b'\n', b'r': b'\r', b'\\': b'\\'}
+    raw = re.sub(rb'\\(?:x([0-9a-f]{2})|(.))', lambda m: bytes.fromhex(m[1].decode()) if m[1] else names[m[2]],
+                 field.encode('utf-8'))
+    return raw.decode('utf-8', 'replace')
+
+
 def read_functions(path):
     with open(path, encoding='utf-8') as f:
         lines = f.read().split('\n')
     assert lines[0].split('\t')[0] == 'calls' and lines[-1] == ''
     rows = [line.split('\t') for line in lines[1:-1]]
-    return {(row[7], row[8]): int(row[0]) for row in rows}
+    return {(plain(row[7]), plain(row[8])): int(row[0]) for row in rows}
 
 
 def by_name(calls):

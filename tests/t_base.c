@@ -117,6 +117,17 @@ static void text_is_harmless(void **state)
     assert_string_equal(b, "a\\x1b[2J\\tb\\nc\\\\\\xff\\xc2\\x9b\xe6\x97\xa5");
     assert_int_equal(utf8_escape(b, 4, "\xe6\x97\xa5\xe6\x97\xa5", 6), 3);
     assert_int_equal(utf8_escape(b, 3, "\x1b", 1), 0);
+    /* As valid UTF-8, and as JSON: U+FFFD for the invalid byte; U+009B and a control of direction as escapes. */
+    utf8_valid(b, sizeof b, evil, sizeof evil - 1);
+    assert_string_equal(b, "a\x1b[2J\tb\nc\\\xef\xbf\xbd\xc2\x9b\xe6\x97\xa5");
+    assert_int_equal(utf8_valid(b, 4, "\xff\xff", 2), 3);
+    assert_int_equal(utf8_valid(b, 3, "\xff", 1), 0);
+    utf8_json(b, sizeof b, evil, sizeof evil - 1);
+    assert_string_equal(b, "a\\u001b[2J\\tb\\nc\\\\\xef\xbf\xbd\\u009b\xe6\x97\xa5");
+    utf8_json(b, sizeof b, "\"/\r\x7f\xe2\x80\xae\xf0\x9f\x98\x80", 11);
+    assert_string_equal(b, "\\\"/\\r\\u007f\\u202e\xf0\x9f\x98\x80");
+    assert_int_equal(utf8_json(b, 6, "\x01", 1), 0);
+    assert_int_equal(utf8_json(b, 7, "\x01", 1), 6);
     /* For people: a backslash is one, and twice is as once. */
     for (int i = 0; i < 2; i++) {
         utf8_readable(b, sizeof b, i ? b : evil, i ? strlen(b) : sizeof evil - 1);

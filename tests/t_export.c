@@ -143,6 +143,46 @@ static void tables(void **state)
     trace_free(t);
 }
 
+/* Calls that take no time return before a gap, and what comes at that time stands higher: by depth all the same. */
+static void spans_of_one_instant(void **state)
+{
+    (void)state;
+    struct functions *f = functions_new();
+    fn_id a = functions_intern(f, "m", "a", "a", 0, FN_USER), c = functions_intern(f, "m", "c", "c", 0, FN_USER);
+    struct trace_builder *b = trace_builder_new(f);
+    size_t th = trace_builder_thread(b, 10, 10);
+    trace_builder_enter(b, th, 10, a, 0);
+    trace_builder_enter(b, th, 20, c, 0);
+    trace_builder_enter(b, th, 30, a, SPAN_TAIL_CALL);
+    trace_builder_cut(b, th, 30, SPAN_GAP_END);
+    trace_builder_enter(b, th, 30, c, SPAN_INFERRED_START);
+    trace_builder_leave(b, th, 30, 0);
+    trace_builder_enter(b, th, 30, a, 0);
+    trace_builder_leave(b, th, 40, 0);
+    struct trace *t = finish(b);
+    expect(t, "spans", 0, NULL,
+           SPANS "10\t0\t10\t30\tg\ta\tm\n"
+                 "10\t1\t20\t30\tg\tc\tm\n"
+                 "10\t0\t30\t30\ts\tc\tm\n"
+                 "10\t0\t30\t40\t-\ta\tm\n"
+                 "10\t2\t30\t30\ttg\ta\tm\n");
+    trace_free(t);
+}
+
+/* A name as JSON tells it, and as the table does. */
+static void names_in_json(void **state)
+{
+    (void)state;
+    struct trace *t = small();
+    struct export_options o = {.format = EXPORT_JSON};
+    char *text = text_of(t, &o);
+    assert_non_null(strstr(text, "\"name\":\"op;\\\"<\\\\\\t\\n\\u001b\xef\xbf\xbd>\",\"cat\":\"user\""));
+    assert_non_null(strstr(text, "{\"module\":\"/lib/x\\ty\",\"flags\":\"t\"}"));
+    assert_non_null(strstr(text, "{\"name\":\"pro\\\"g\"}"));
+    free(text);
+    trace_free(t);
+}
+
 static void folded_self_time(void **state)
 {
     (void)state;
@@ -522,6 +562,8 @@ int main(void)
         cmocka_unit_test(json_text),
         cmocka_unit_test(options_and_faults),
         cmocka_unit_test(order_and_sums),
+        cmocka_unit_test(spans_of_one_instant),
+        cmocka_unit_test(names_in_json),
         cmocka_unit_test(json_and_fxt_are_read_by_python),
         cmocka_unit_test(fxt_is_read_back),
         cmocka_unit_test(samples_weigh_their_periods),

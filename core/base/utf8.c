@@ -174,6 +174,52 @@ size_t utf8_readable(char *out, size_t size, const char *s, size_t len)
     return escape(out, size, s, len, false);
 }
 
+size_t utf8_valid(char *out, size_t size, const char *s, size_t len)
+{
+    size_t used = 0;
+    for (size_t at = 0; at < len;) {
+        uint32_t cp;
+        char unit[4];
+        at += utf8_decode(s + at, len - at, &cp);
+        const size_t n = utf8_encode(cp, unit);
+        if (used + n + 1 > size)
+            break;
+        memcpy(out + used, unit, n);
+        used += n;
+    }
+    if (size)
+        out[used] = '\0';
+    return used;
+}
+
+/* One character of a JSON string; returns its length. What is not safe to show lies below 0x10000. */
+static size_t json_unit(char unit[8], uint32_t cp)
+{
+    static const char named[] = "\"\\\t\n\r", letters[] = "\"\\tnr";
+    const char *known = cp && cp < 0x80 ? strchr(named, (int)cp) : NULL;
+    if (known)
+        return (size_t)sprintf(unit, "\\%c", letters[known - named]);
+    return utf8_is_unsafe(cp) ? (size_t)sprintf(unit, "\\u%04x", (unsigned)cp) : utf8_encode(cp, unit);
+}
+
+size_t utf8_json(char *out, size_t size, const char *s, size_t len)
+{
+    size_t used = 0;
+    for (size_t at = 0; at < len;) {
+        uint32_t cp;
+        char unit[8];
+        at += utf8_decode(s + at, len - at, &cp);
+        const size_t n = json_unit(unit, cp);
+        if (used + n + 1 > size)
+            break;
+        memcpy(out + used, unit, n);
+        used += n;
+    }
+    if (size)
+        out[used] = '\0';
+    return used;
+}
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')

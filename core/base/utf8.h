@@ -39,6 +39,14 @@ size_t utf8_escape(char *out, size_t size, const char *s, size_t len);
  * through utf8_escape, comes out as it is. Cannot be undone. */
 size_t utf8_readable(char *out, size_t size, const char *s, size_t len);
 
+/* Writes s into out (size bytes, always terminated) as valid UTF-8 that is the same text: each invalid byte becomes
+ * UTF8_INVALID. len * 3 + 1 bytes hold all of it; else it is cut at a whole character. Returns the bytes written. */
+size_t utf8_valid(char *out, size_t size, const char *s, size_t len);
+
+/* The inside of a JSON string (RFC 8259, section 7) whose value is that text: quotes, backslashes and what must not
+ * reach a terminal stand as escapes. len * 6 + 1 bytes hold all of it. */
+size_t utf8_json(char *out, size_t size, const char *s, size_t len);
+
 /* Undoes utf8_escape in place and returns the new length; a backslash that begins no escape of
  * utf8_escape's stays. */
 size_t utf8_unescape(char *s);

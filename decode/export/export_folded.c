@@ -4,6 +4,7 @@
 
 #include "core/base/vec.h"
 #include "decode/trace/call_tree.h"
+#include "core/base/utf8.h"
 #include "decode/export/export_priv.h"
 
 struct folded {
@@ -62,7 +63,7 @@ static int weigh_calls(struct folded *f, const struct call_tree *tree)
 static bool append_name(struct export_out *o, const char *name, char **text, size_t *cap, size_t *len)
 {
     size_t n = 0;
-    const char *s = export_out_harmless(o, name, &n);
+    const char *s = export_out_text(o, utf8_escape, name, &n);
     while (*cap - *len < 4 * n + 2)
         if (!vec_try_grow_((void **)text, cap, 1))
             return false;

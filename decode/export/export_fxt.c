@@ -1,11 +1,12 @@
 /* Fuchsia trace format, https://fuchsia.dev/fuchsia-src/reference/tracing/trace-format: little-endian
  * words of 64 bits; a record begins with a header of type (bits 0–3) and size in words (bits 4–15).
- * Strings and threads are named by table entries, which a later record may define anew: with more of
+ * Strings are UTF-8. Strings and threads are named by table entries, which a later record may define anew: with more of
  * them than places, places are reused. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/utf8.h"
 #include "decode/export/export_priv.h"
 
 #define MAGIC 0x0016547846040010u
@@ -70,7 +71,7 @@ static void forget_strings(struct fxt *x)
 static uint64_t string_ref(struct fxt *x, const char *raw)
 {
     size_t len = 0;
-    const char *text = export_out_harmless(x->j->out, raw, &len);
+    const char *text = export_out_text(x->j->out, utf8_valid, raw, &len);
     if (len == 0)
         return 0;
     if (len > MAX_TEXT)

@@ -1,26 +1,13 @@
 /* Chrome trace events: one object a line, in the order of time. */
-#include <string.h>
-
+#include "core/base/utf8.h"
 #include "decode/export/export_priv.h"
 
-/* A JSON string of text that is harmless already: no control bytes, valid UTF-8. */
 static void json_string(struct export_out *o, const char *s)
 {
     size_t n = 0;
-    const char *text = export_out_harmless(o, s, &n);
+    const char *text = export_out_text(o, utf8_json, s, &n);
     export_out_char(o, '"');
-    while (n) {
-        size_t plain = 0;
-        while (plain < n && text[plain] != '"' && text[plain] != '\\')
-            plain++;
-        export_out_bytes(o, text, plain);
-        if (plain < n) {
-            export_out_char(o, '\\');
-            export_out_char(o, text[plain++]);
-        }
-        text += plain;
-        n -= plain;
-    }
+    export_out_bytes(o, text, n);
     export_out_char(o, '"');
 }
 

@@ -17,7 +17,7 @@ struct export_out {
     unsigned char *buffer, *packed;
     size_t len;
     z_stream z;
-    char *text; /* of export_out_harmless */
+    char *text; /* of export_out_text */
     size_t text_cap;
 };
 
@@ -145,23 +145,21 @@ void export_out_i64(struct export_out *o, int64_t v)
     export_out_u64(o, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
-const char *export_out_harmless(struct export_out *o, const char *s, size_t *len)
+const char *export_out_text(struct export_out *o, export_text *write, const char *s, size_t *len)
 {
-    size_t n = strlen(s), need = n * 4 + 1; /* \xHH for every byte */
+    size_t n = strlen(s), need = n * 6 + 1; /* \uHHHH for every byte */
     if (need > o->text_cap) {
         free(o->text);
         o->text = xmalloc(need * 2);
         o->text_cap = need * 2;
     }
-    size_t used = utf8_escape(o->text, o->text_cap, s, n);
-    if (len)
-        *len = used;
+    *len = write(o->text, o->text_cap, s, n);
     return o->text;
 }
 
 void export_out_escaped(struct export_out *o, const char *s)
 {
     size_t n = 0;
-    const char *text = export_out_harmless(o, s, &n);
+    const char *text = export_out_text(o, utf8_escape, s, &n);
     export_out_bytes(o, text, n);
 }

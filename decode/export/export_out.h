@@ -25,9 +25,10 @@ void export_out_char(struct export_out *o, char c);
 void export_out_u64(struct export_out *o, uint64_t v);
 void export_out_i64(struct export_out *o, int64_t v);
 
-/* Text from outside, made harmless: as utf8_escape does it. The pointer lives until the next call; *len
- * gets its length (NULL allowed). */
-const char *export_out_harmless(struct export_out *o, const char *s, size_t *len);
+/* Text from outside as a format wants it: utf8_escape for lines of text, utf8_valid, utf8_json. The pointer lives
+ * until the next call; *len gets its length. */
+typedef size_t export_text(char *out, size_t size, const char *s, size_t len);
+const char *export_out_text(struct export_out *o, export_text *write, const char *s, size_t *len);
 void export_out_escaped(struct export_out *o, const char *s);
 
 #endif

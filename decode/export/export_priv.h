@@ -16,7 +16,7 @@ struct export_job {
     uint64_t from_ns, to_ns; /* half open; 0 and UINT64_MAX: everything */
 };
 
-/* Spans of all threads of a job in the order of time, then tid, then depth. */
+/* Spans of all threads of a job in the order of time, then tid, then as they were entered. */
 struct export_merge;
 int export_merge_new(struct export_merge **out, const struct export_job *j); /* MTUI_E_NOMEM */
 void export_merge_free(struct export_merge *m);

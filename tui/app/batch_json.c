@@ -2,25 +2,19 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/base/alloc.h"
 #include "core/base/utf8.h"
 
 static void put_string(const char *s)
 {
-    putchar('"');
-    for (size_t len = strlen(s), i = 0; i < len;) {
-        uint32_t cp;
-        size_t n = utf8_decode(s + i, len - i, &cp);
-        if (cp == '"' || cp == '\\')
-            printf("\\%c", (int)cp);
-        else if (cp < 0x20 || cp == UTF8_INVALID)
-            printf("\\u%04x", (unsigned)cp);
-        else
-            fwrite(s + i, 1, n, stdout);
-        i += n;
-    }
-    putchar('"');
+    const size_t len = strlen(s), size = len * 6 + 1;
+    char *text = xmalloc(size);
+    utf8_json(text, size, s, len);
+    printf("\"%s\"", text);
+    free(text);
 }
 
 static void put_member(const char *name, const char *value)
