@@ -6,7 +6,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/lib_batch.sh
 confined=$MTUI_BUILD/tests/confined
-PERF_EVENT_OPEN=298 PTRACE=101 EPERM=1 ENOSYS=38
+PERF_EVENT_OPEN=298 PTRACE=101 BPF=321 EPERM=1 ENOSYS=38
 
 said() { grep -q "$1" "$tmp/err"; }
 not_said() { ! grep -q "$1" "$tmp/err"; }
@@ -47,12 +47,27 @@ else
         check "run -r step -t, errno $code: exit 1" [ $? -eq 1 ]
         check "run -r step -t, errno $code: said" said 'seccomp'
     done
+    # 3. Many probes without BPF stay for a while after the end; with it, of a newer kernel, they do not.
+    rm -rf "$tmp/many"
+    many='/^pthread_(rwlock|attr)/'
+    "$confined" $BPF $EPERM "$mtui" attach -p "$pid" -t "$many" --batch --duration 1s -o "$tmp/many" \
+        >"$tmp/out" 2>"$tmp/err" </dev/null
+    check 'probes that are left: said' said 'probes are being taken out of the program.*kernel some [0-9]* s'
+    case $(uname -r) in
+    [1-5].* | 6.[0-9].* | 6.1[01].*) skip 'BPF links to many places: a newer kernel' ;;
+    *)
+        rm -rf "$tmp/many"
+        "$mtui" attach -p "$pid" -t "$many" --batch --duration 1s -o "$tmp/many" >"$tmp/out" 2>"$tmp/err" </dev/null
+        check 'no probes are left: recorded' said 'as asked for'
+        check 'no probes are left' not_said 'being taken out'
+        ;;
+    esac
     "$confined" $PTRACE $ENOSYS "$mtui" doctor >"$tmp/doctor" 2>"$tmp/err" </dev/null
     check 'ptrace that is not there is not one that is forbidden' \
         sh -c "grep -A1 '^single' '$tmp/doctor' | grep -q 'not implemented'"
 fi
 
-# 3. The numbers of /proc are another namespace's.
+# 4. The numbers of /proc are another namespace's.
 if unshare -pf true 2>/dev/null; then
     unshare -pf "$mtui" attach -p "$pid" --batch -o "$tmp/none" >"$tmp/out" 2>"$tmp/err" </dev/null
     check 'foreign /proc, attach: exit 1' [ $? -eq 1 ]
@@ -64,7 +79,7 @@ else
     skip 'no pid namespace can be made here'
 fi
 
-# 4. A home that is closed to us: as if nothing was there.
+# 5. A home that is closed to us: as if nothing was there.
 be_user
 mkdir -m 700 "$tmp/closed"
 echo quit >"$tmp/keys"
@@ -75,7 +90,7 @@ TERM=xterm-256color script -qec "env -u XDG_CONFIG_HOME HOME=$tmp/closed $as_use
 check 'a closed home: starts' [ $? -eq 0 ]
 check 'a closed home: nothing is complained of' sh -c "! grep -aq 'Permission denied' '$tmp/screen'"
 
-# 5. Two processes, one of which has the function.
+# 6. Two processes, one of which has the function.
 sleep 600 &
 other=$!
 targets="$targets $other"
@@ -91,7 +106,7 @@ done
 check 'nobody has it: exit 1' [ $? -eq 1 ]
 check 'nobody has it: said' said 'nobody_has_this.*none of the 2 processes has it'
 
-# 6. How the program ended.
+# 7. How the program ended.
 "$mtui" run -t 'leaf if arg1 == 99' --batch -o "$tmp/crash" -- "$confined" crash >"$tmp/out" 2>"$tmp/err" </dev/null
 check 'a crash: said' said 'the traced program was killed by SIGSEGV'
 finish_checks

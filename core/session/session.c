@@ -21,6 +21,7 @@
 /* And how long the recorder must have run by then: a ring without a sample shows nothing. */
 #define RING_START_NS 100000000u
 #define FLUSH_NS            2000000000u
+#define PROBES_SAID_S       2
 
 const char *session_state_name(enum session_state s)
 {
@@ -486,6 +487,21 @@ static void say_counts(struct session *s)
     }
 }
 
+/* Probes that leave the program one by one (hit_output.h) may stay for a while after the end. */
+static void say_probes_left(struct session *s)
+{
+    struct probe_stats stats;
+    if (!s->triggers || !trigger_set_probe(s->triggers))
+        return;
+    probe_stats(trigger_set_probe(s->triggers), &stats);
+    uint64_t seconds = (uint64_t)stats.slow_events * PROBE_SLOW_NS / 1000000000u;
+    if (seconds >= PROBES_SAID_S && !s->target_gone)
+        session_log(s, SESSION_WARNING,
+                    "%u probes are being taken out of the program, also when mtui ends: that takes the kernel some %u "
+                    "s, and until then a call of what they are in costs some microseconds",
+                    stats.slow_events, (unsigned)seconds);
+}
+
 /* Out of the callbacks: now everything may be freed. */
 static void finish(void *arg)
 {
@@ -494,6 +510,7 @@ static void finish(void *arg)
     s->end_timer = 0;
     say_never_found(s);
     say_counts(s);
+    say_probes_left(s);
     trigger_set_free(s->triggers);
     s->triggers = NULL;
     maps_writer_flush(s->maps, FLUSH_NS);

@@ -289,6 +289,7 @@ void probe_stats(const struct probe *p, struct probe_stats *out)
         s.events += (uint32_t)probe_process_descriptors(proc);
         for (size_t k = 0; k < proc->threads.len; k++)
             s.ring_bytes += proc->threads.data[k]->ring.size;
+        s.slow_events += (uint32_t)probe_process_slow_events(&p->machine, proc);
         if (proc->sites.len > 0) {
             s.mechanism = proc->mechanism;
             s.covers_births = proc->cover == PROBE_COVER_PROCESS;

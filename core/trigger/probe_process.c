@@ -229,6 +229,26 @@ size_t probe_process_descriptors(const struct probe_process *p)
     return n;
 }
 
+static bool is_link(const struct probe_machine *m, int fd)
+{
+    for (size_t i = 0; i < m->links.len; i++)
+        if (m->links.data[i].fd == fd)
+            return true;
+    return false;
+}
+
+size_t probe_process_slow_events(const struct probe_machine *m, const struct probe_process *p)
+{
+    size_t n = 0;
+    if (p->mechanism != PROBE_UPROBE)
+        return 0;
+    for (size_t i = 0; i < p->threads.len; i++)
+        n += p->threads.data[i]->events.len;
+    for (size_t i = 0; i < p->sites.len; i++)
+        n += p->sites.data[i].fd >= 0 && !is_link(m, p->sites.data[i].fd);
+    return n;
+}
+
 /* ---- Ends and execs ---- */
 
 int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct err *err)

@@ -121,5 +121,7 @@ const struct probe_armed *probe_thread_site(const struct probe_process *p,
 
 /* Descriptors held. */
 size_t probe_process_descriptors(const struct probe_process *p);
+/* Of these, uprobe events. */
+size_t probe_process_slow_events(const struct probe_machine *m, const struct probe_process *p);
 
 #endif
