@@ -134,6 +134,29 @@ static void examples_in_the_unit_of_the_clock(void **state)
     }
 }
 
+/* Two modules have an f, and code without symbols. */
+static void names_that_read_the_same(void **state)
+{
+    (void)state;
+    struct screens x;
+    open_text(&x, "thread 1000 main\n+ 0 main /bin/prog\n"
+                  "+ 10 f /lib/liba.so\n + 12 [unknown] /lib/liba.so\n - 15\n- 20\n"
+                  "+ 30 f /lib/libb.so\n + 32 [unknown] /lib/libb.so\n - 39\n- 40\n- 90\n");
+    screens_command(&x, "functions");
+    assert_true(screens_see(&x, " f liba.so"));
+    assert_true(screens_see(&x, " f libb.so"));
+    assert_true(screens_see(&x, " [unknown] liba.so"));
+    assert_true(screens_see(&x, " main ")); /* there is but one */
+    assert_false(screens_see(&x, "main prog"));
+    screens_command(&x, "filter ^f$"); /* the name, the module apart */
+    assert_true(screens_see(&x, "2 of 5 functions"));
+    screens_command(&x, "filter ^main$");
+    screens_press(&x, "g M"); /* the only call: with itself */
+    assert_true(screens_see(&x, " f liba.so"));
+    assert_true(screens_see(&x, " f libb.so"));
+    screens_close(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +164,7 @@ int main(void)
         cmocka_unit_test(means_are_rounded),
         cmocka_unit_test(means_in_tables),
         cmocka_unit_test(depths_of_marks_and_gaps),
+        cmocka_unit_test(names_that_read_the_same),
         cmocka_unit_test(examples_in_the_unit_of_the_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

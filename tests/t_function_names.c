@@ -17,11 +17,16 @@ static void overloads_have_parameters(void **state)
     static const struct {
         const char *module, *raw, *name;
     } cases[] = {
-        {"a", "_Z1fi", "f(int)"},
+        {"a", "_Z1fi", "f(int) a"},
         {"a", "_Z1gv", "g"},
         {"a", "_Z1fd", "f(double)"},
-        {"b", "_Z1fi", "f"}, /* the only one there */
-        {"a", "f", "f"},     /* of C: has none */
+        {"/lib/b", "_Z1fi", "f(int) b"},
+        {"a", "f", "f a"}, /* of C: has no parameters */
+        {"/lib/b", "_Z1fs", "f(short)"},
+        {"/lib/c", "_Z1fs", "f c"},
+        {"/lib/liba.so", "init", "init liba.so"},
+        {"[vdso]", "init", "init [vdso]"},
+        {"/lib/liba.so", "fini", "fini"},
         {"a", "_ZNK1A1mEPKc", "A::m(char const*) const"},
         {"a", "_ZN1A1mEv", "A::m()"},
         {"a", "_ZN1B1mEv", "B::m"},
@@ -44,6 +49,8 @@ static void overloads_have_parameters(void **state)
     for (size_t i = 0; i < n; i++)
         assert_string_equal(function_names_get(names, (fn_id)i), cases[i].name);
     assert_string_equal(function_names_get(names, later), "f");
+    assert_string_equal(function_names_in_module(names, 0), "f(int)");
+    assert_string_equal(function_names_in_module(names, (fn_id)n - 3), "[unknown]");
     function_names_free(names);
     functions_free(f);
 }

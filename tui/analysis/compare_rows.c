@@ -30,6 +30,7 @@ const char *const compare_fields[CMP_COUNT] = {
 
 struct compare_rows {
     const struct trace *trace;
+    struct function_names *names; /* of its functions; NULL without a trace */
     struct comparison all;
     VEC(const struct compare_row *) rows;
     struct row_filter *filter; /* NULL: none */
@@ -49,12 +50,13 @@ void compare_rows_free(struct compare_rows *r)
     comparison_free(&r->all);
     vec_free(&r->rows);
     row_filter_free(r->filter);
+    function_names_free(r->names);
     free(r);
 }
 
 static const char *name_of(const struct compare_rows *r, const struct compare_row *row)
 {
-    return functions_get(trace_functions(r->trace), row->fn)->name;
+    return function_names_get(r->names, row->fn);
 }
 
 static uint64_t apart(uint64_t a, uint64_t b)
@@ -120,8 +122,10 @@ static uint64_t filter_number(const void *arg, const void *row, int id)
 
 static const char *filter_string(const void *arg, const void *row, int id)
 {
+    const struct compare_rows *r = arg;
+    const struct compare_row *c = row;
     (void)id;
-    return name_of(arg, row);
+    return function_names_in_module(r->names, c->fn);
 }
 
 static void rebuild(struct compare_rows *r)
@@ -139,8 +143,17 @@ void compare_rows_set(struct compare_rows *r, const struct trace *t, struct comp
 {
     comparison_free(&r->all);
     r->all = c;
+    if (r->trace != t) {
+        function_names_free(r->names);
+        r->names = t ? function_names_new(trace_functions(t)) : NULL;
+    }
     r->trace = t;
     rebuild(r);
+}
+
+const struct function_names *compare_rows_names(const struct compare_rows *r)
+{
+    return r->names;
 }
 
 void compare_rows_sort(struct compare_rows *r, enum compare_column column, bool inverted)
@@ -236,7 +249,7 @@ void compare_rows_plain(const struct compare_rows *r, size_t row, enum compare_c
     const struct compare_row *c = r->rows.data[row];
     bool diff = column == CMP_SELF_DIFF || column == CMP_CALLS_DIFF || column == CMP_TOTAL_DIFF;
     if (column == CMP_NAME)
-        snprintf(cell->text, LIST_CELL_MAX, "%s", name_of(r, c));
+        snprintf(cell->text, LIST_CELL_MAX, "%s", functions_get(trace_functions(r->trace), c->fn)->name);
     else
         snprintf(cell->text, LIST_CELL_MAX, "%s%" PRIu64,
                  diff && value(c, column + 1) < value(c, column + 2) ? "-" : "", value(c, column));

@@ -271,7 +271,7 @@ void function_pane_draw(struct function_pane *p, struct surface *s, struct rect 
         return;
     const struct function *fn = functions_get(trace_functions(p->trace), f->fn);
     const char *module = strrchr(fn->module, '/');
-    const char *called = fn->kind == FN_UNKNOWN ? fn->name : function_names_get(names, f->fn); /* the module follows */
+    const char *called = function_names_in_module(names, f->fn);
     name_fit(name, sizeof name, called, (size_t)(r.cols > 40 ? r.cols - 30 : 10));
     snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : fn->module);
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", g);

@@ -113,7 +113,8 @@ static const char *filter_string(const void *arg, const void *row, int id)
 {
     const struct function_rows *r = arg;
     const struct function_stats *f = row;
-    return id == FIELD_MODULE ? functions_get(trace_functions(r->trace), f->fn)->module : name_of(r, f);
+    return id == FIELD_MODULE ? functions_get(trace_functions(r->trace), f->fn)->module
+                              : function_names_in_module(r->names, f->fn);
 }
 
 /* ---- Rows ---- */

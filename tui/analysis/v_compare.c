@@ -203,7 +203,7 @@ static const char *filter_text(void *arg)
 static const char *row_name(void *arg, size_t row)
 {
     struct compare_view *v = arg;
-    return functions_get(trace_functions(v->trace), compare_rows_at(v->rows, row)->fn)->name;
+    return function_names_get(compare_rows_names(v->rows), compare_rows_at(v->rows, row)->fn);
 }
 
 static const struct table_ops table_ops = {.row = "function",
@@ -309,7 +309,8 @@ static void draw_pane(struct compare_view *v, struct surface *s, struct rect r)
         return;
     const struct function *f = functions_get(trace_functions(v->trace), row->fn);
     const char *module = strrchr(f->module, '/');
-    name_fit(name, sizeof name, f->name, (size_t)(r.cols > 40 ? r.cols - 30 : 10));
+    name_fit(name, sizeof name, function_names_in_module(compare_rows_names(v->rows), row->fn),
+             (size_t)(r.cols > 40 ? r.cols - 30 : 10));
     snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : f->module);
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", v->m->glyphs);
     for (int side = 0; side < 2; side++) {
