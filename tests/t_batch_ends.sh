@@ -67,8 +67,14 @@ kill -INT $job
 end_of_job 100
 check 'no slow call: exit 1' [ $? -eq 1 ]
 check 'no slow call: how long they took' grep -q '; none of 100 calls took longer than 90.0 s (half < [0-9.]* [un]s, 99 % < .*, max ' "$tmp/err"
-check 'thrown: said' grep -q '; 99 calls were left by an exception or longjmp' "$tmp/err"
+check 'thrown: said' grep -q '; 99 calls were left without a return (exception, longjmp)' "$tmp/err"
 check 'thrown: in JSON' grep -q '^{"end":"stopped",.*"snapshots":0,"hits":0,"calls":200,"calls_left":99,"p50_below_ns":[0-9]*,"p99_below_ns":[0-9]*,"max_ns":[0-9]*}$' "$tmp/out"
+# Names that are not found: as written in the source, where the linker's has more template arguments; and one that only
+# a stripped library could have, which is no reason, but a possibility.
+"$mtui" attach -p "$thrower" -t 'app::cache<std::string, std::vector<int>>::lookup' --batch -o "$tmp/none" >"$tmp/out" 2>"$tmp/err" </dev/null
+check 'a name with template arguments: near' grep -q 'lookup; near: app::cache::lookup' "$tmp/err"
+"$mtui" attach -p "$thrower" -t no_such_function --batch -o "$tmp/none" >"$tmp/out" 2>"$tmp/err" </dev/null
+check 'not found: libraries come last' grep -qE 'no function no_such_function(; near: [^;(]*)?(; it may be in [^;]* stripped[^;]*)?$' "$tmp/err"
 exec 6>&-
 
 # 2. kill -9 of mtui: perf goes too, the target runs on, no probe is left.

@@ -30,12 +30,24 @@ __attribute__((noinline)) static void deeper(long i)
     __asm__ volatile("" ::: "memory");
 }
 
+// Its name in the source is not the one that the linker knows.
+namespace app
+{
+template <class Key, class Value> struct cache {
+    __attribute__((noinline)) static long lookup(long key)
+    {
+        __asm__ volatile("" ::: "memory");
+        return key;
+    }
+};
+} // namespace app
+
 extern "C" __attribute__((noinline)) long thrower(long i, long n)
 {
     guard g(i);
     deeper(i);
     __asm__ volatile("" ::: "memory");
-    return i + n;
+    return app::cache<std::string, std::vector<int>>::lookup(i) + n;
 }
 
 static void run(long n)

@@ -95,7 +95,7 @@ static const char *health_remark(const char *path, uint64_t *bytes)
     case PERF_DATA_OK:
         return NULL;
     case PERF_DATA_UNFINISHED:
-        return "not finished properly: the recorder was killed before it closed the file";
+        return "not finished properly: the recorder ended before it closed the file";
     case PERF_DATA_TRUNCATED:
         return "truncated: shorter than its header says";
     case PERF_DATA_EMPTY:

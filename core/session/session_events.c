@@ -243,7 +243,7 @@ static void on_event(void *arg, const struct probe_event *e)
         return;
     if (e->change == PROBE_CHILD && !s->setup.children)
         return;
-    if (e->change == PROBE_EXEC)
+    if (e->change == PROBE_EXEC && s->setup.n_triggers == 0) /* triggers tell of it themselves */
         session_log(s, SESSION_INFO, "process %ld now runs %s", (long)e->pid,
                     e->name ? e->name : "another program");
     session_capture(s, e->pid, e->time_ns, reasons[e->change]);

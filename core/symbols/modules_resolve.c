@@ -392,22 +392,40 @@ bool modules_named(const struct modules *m, const char *name)
     return false;
 }
 
-/* A module whose symbols are incomplete may well have the function: its name and why, or nothing. */
+/* A module whose symbols are incomplete may well have the function. Of the one named, or the program itself: why it
+ * is not found, or nothing. */
 static void explain_incomplete(const struct search *s, char *hint, size_t size)
 {
     struct err why;
     *hint = '\0';
-    for (size_t i = 0; i < modules_count(s->m); i++) {
-        if (!wanted_module(s, i) || modules_at(s->m, i)->is_vdso)
+    for (size_t i = 0; i < modules_count(s->m) && !*hint; i++) {
+        const struct module *m = modules_at(s->m, i);
+        if (!wanted_module(s, i) || m->is_vdso || !(s->module || m->is_main))
             continue;
         const struct symtab *t = modules_symtab(s->m, i, &why);
         if (!t)
             snprintf(hint, size, " (%.250s)", why.text);
         else if (symtab_note(t))
-            snprintf(hint, size, " (%.100s is stripped)", modules_at(s->m, i)->name);
-        if (*hint)
-            return;
+            snprintf(hint, size, " (%.100s is stripped)", m->name);
     }
+}
+
+/* Of the libraries: a possibility, where the program has all its symbols. */
+static void suspect_libraries(const struct search *s, char *hint, size_t size)
+{
+    const char *first = NULL;
+    size_t n = 0;
+    *hint = '\0';
+    for (size_t i = 0; i < modules_count(s->m) && !s->module; i++) {
+        const struct module *m = modules_at(s->m, i);
+        const struct symtab *t = m->is_vdso || m->is_main ? NULL : modules_symtab(s->m, i, NULL);
+        if (t && symtab_note(t) && n++ == 0)
+            first = m->name;
+    }
+    if (n == 1)
+        snprintf(hint, size, "; it may be in %.100s, which is stripped", first);
+    else if (n > 1)
+        snprintf(hint, size, "; it may be in one of %zu libraries that are stripped (%.100s, ...)", n, first);
 }
 
 static int explain_ifunc(const struct search *s, struct err *err)
@@ -443,10 +461,12 @@ static int explain_nothing(const struct search *s, struct err *err)
                        "%s is a kernel function: triggers are for the program's own functions; see "
                        "--kernel to record kernel code%s%s",
                        s->spec, n ? "; near: " : "", text);
-    char hint[300];
+    char hint[300], libraries[200] = "";
     explain_incomplete(s, hint, sizeof hint);
-    return err_set(err, MTUI_E_NOENT, "no function %s%s%.100s%s%s%s", s->spec, s->module ? " in " : "",
-                   s->module ? s->module : "", hint, n ? "; near: " : "", text);
+    if (!*hint)
+        suspect_libraries(s, libraries, sizeof libraries);
+    return err_set(err, MTUI_E_NOENT, "no function %s%s%.100s%s%s%s%s", s->spec, s->module ? " in " : "",
+                   s->module ? s->module : "", hint, n ? "; near: " : "", text, libraries);
 }
 
 int modules_resolve(struct modules *m, const char *spec, struct module_addrs *out, struct err *err)

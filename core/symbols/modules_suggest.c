@@ -61,8 +61,9 @@ static const char *last_component(const char *name)
     return last;
 }
 
-static unsigned distance_to(const char *wanted, size_t len, const char *name, unsigned limit)
+static unsigned distance_to(const char *wanted, const char *name, unsigned limit)
 {
+    size_t len = strlen(wanted);
     unsigned d = edit_distance(wanted, len, name, strnlen(name, WORD_MAX + 1), limit);
     const char *last = last_component(name);
     if (last != name) {
@@ -94,15 +95,24 @@ static size_t keep_best(struct candidate *best, size_t have, size_t n, unsigned 
     return have + 1;
 }
 
+static unsigned limit_of(const char *wanted)
+{
+    size_t len = strlen(wanted);
+    return len / 3 > 2 ? (unsigned)(len / 3) : len > 3 ? 2 : 1;
+}
+
+/* As written, and as C++ names are shown: without template arguments and parameters. */
+#define FORMS 2
+
 size_t modules_suggest(struct modules *m, const char *name, char **out, size_t n)
 {
     struct candidate best[SUGGEST_MAX];
-    size_t have = 0, len = strlen(name);
-    unsigned limit = len / 3 > 2 ? (unsigned)(len / 3) : len > 3 ? 2 : 1;
+    char *plain = xstrdup(name);
+    const char *forms[FORMS] = {name, plain};
+    size_t have = 0;
+    demangle_shorten(plain);
     if (n > SUGGEST_MAX)
         n = SUGGEST_MAX;
-    if (len == 0 || len > WORD_MAX)
-        return 0;
     for (size_t i = 0; i < modules_count(m); i++) {
         const struct symtab *t = modules_symtab(m, i, NULL);
         for (size_t k = 0; t && k < symtab_all_count(t); k++) {
@@ -112,13 +122,16 @@ size_t modules_suggest(struct modules *m, const char *name, char **out, size_t n
                 continue;
             char *readable = demangle(s.name, DEMANGLE_SHORT);
             const char *shown = readable ? readable : s.name;
-            unsigned d = distance_to(name, len, shown, limit);
-            if (d <= limit)
-                have = keep_best(best, have, n, d, shown);
+            for (size_t f = 0; f < FORMS; f++) {
+                unsigned limit = limit_of(forms[f]), d = distance_to(forms[f], shown, limit);
+                if (*forms[f] && d <= limit)
+                    have = keep_best(best, have, n, d, shown);
+            }
             free(readable);
         }
     }
     for (size_t i = 0; i < have; i++)
         out[i] = best[i].name;
+    free(plain);
     return have;
 }

@@ -7,6 +7,13 @@
 #include "core/machine/descriptors.h"
 #include "core/machine/proc_stat.h"
 
+/* What could not be armed since it has ended is no trouble: its end is told. */
+static void tell(struct probe *p, int rc, const struct err *err)
+{
+    if (rc < 0 && rc != MTUI_E_GONE)
+        probe_trouble(p, err);
+}
+
 void probe_scan(struct probe *p, struct probe_process *proc)
 {
     struct err err = {0};
@@ -16,8 +23,7 @@ void probe_scan(struct probe *p, struct probe_process *proc)
     if (rc == 0)
         rc = probe_process_scan(&p->machine, proc, &born, &err);
     p->late_threads += (uint32_t)born;
-    if (rc < 0 && rc != MTUI_E_GONE)
-        probe_trouble(p, &err);
+    tell(p, rc, &err);
 }
 
 /* The child has the parent's mappings, so the parent's sites are its own. */
@@ -36,8 +42,7 @@ static void follow_child(struct probe *p, const struct birth *b)
         rc = probe_process_set_sites(&p->machine, child, sites.data, sites.len, &err);
     }
     vec_free(&sites);
-    if (rc < 0 && rc != MTUI_E_GONE)
-        probe_trouble(p, &err);
+    tell(p, rc, &err);
 }
 
 /* A thread that exec'ed before it was watched has left no record: the process has but one thread,
@@ -74,12 +79,10 @@ void probe_handle_ends(struct probe *p)
         struct err err = {0};
         if (proc->ended)
             continue;
-        if (probe_process_sweep(&p->machine, proc, &err) < 0)
-            probe_trouble(p, &err);
+        tell(p, probe_process_sweep(&p->machine, proc, &err), &err);
         if (proc->threads.len == 0) {
             probe_scan(p, proc);
-            if (probe_process_sweep(&p->machine, proc, &err) < 0)
-                probe_trouble(p, &err);
+            tell(p, probe_process_sweep(&p->machine, proc, &err), &err);
         }
         notice_missed_exec(p, proc);
         if (proc->threads.len == 0) {

@@ -41,7 +41,7 @@ struct trigger_hit {
 /* Calls of which entry and return are watched. All zero: none. */
 struct trigger_calls {
     uint64_t begun;
-    uint64_t left;                   /* otherwise than by a return: an exception, longjmp */
+    uint64_t left;                   /* without a return that was seen: by an exception, longjmp */
     struct call_histogram durations; /* of those that have returned */
 };
 

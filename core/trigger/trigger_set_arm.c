@@ -236,8 +236,9 @@ static bool take_found(struct trigger_set *s, struct process *p, struct trigger_
     trigger_places_free(&a->places);
     a->places = f->places;
     f->places = (struct trigger_places){0};
-    if (pending)
-        trigger_set_say(s, xasprintf("trigger %s found: %s", e->trigger.text, a->places.where));
+    if (pending || p->replaced)
+        trigger_set_say(s, xasprintf("trigger %s found%s: %s", e->trigger.text, p->replaced ? " again" : "",
+                                     a->places.where));
     return pending;
 }
 
@@ -265,6 +266,7 @@ static void take_look(struct trigger_set *s, struct process *p, struct trigger_l
     p->unread = false;
     for (size_t i = 0; i < trigger_look_count(look); i++)
         found |= take_found(s, p, trigger_look_at(look, i));
+    p->replaced = false;
     int rc = found ? arm_process(s, p, &err) : 0;
     if (rc < 0 && rc != MTUI_E_GONE) {
         trigger_set_say(s, xasprintf("%s", err.text));
@@ -399,6 +401,7 @@ static void on_exec(struct trigger_set *s, struct process *p, const char *name)
         s->startup_timer = loop_add_timer(s->loop, loop_now_ns(s->loop) + STARTUP_NS, on_started, s);
     if (started || s->entries.len == 0)
         return;
+    p->replaced = true;
     trigger_set_say(s, xasprintf("process %d runs another program now: %s%s", (int)p->pid, comm,
                                  s->options.may_pend ? "; triggers wait until it maps what they name" : ""));
     if (!s->options.may_pend && !s->grace_timer)

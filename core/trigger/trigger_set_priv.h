@@ -35,6 +35,7 @@ struct process {
     pid_t pid;
     struct modules *modules; /* NULL: not exec'ed yet, or being looked at */
     bool unread;             /* since its exec: every trigger is looked for */
+    bool replaced;           /* by that exec: what is found again is said */
     bool changed;            /* mappings since the last look began */
     bool explain;            /* the next look says why what pends is not there */
     struct trigger_look *look; /* in progress, or NULL */

@@ -151,7 +151,7 @@ static void say_no_hit(const struct session_status *status, const struct session
     if (status->fast && calls->durations.count)
         fprintf(stderr, " (%s)", call_histogram_text(&calls->durations, spread, sizeof spread));
     if (calls->left)
-        fprintf(stderr, "; %s call%s left by an exception or longjmp", fmt_count(n, calls->left),
+        fprintf(stderr, "; %s call%s left without a return (exception, longjmp)", fmt_count(n, calls->left),
                 calls->left == 1 ? " was" : "s were");
     if (status->unmet)
         fprintf(stderr, "; %s call%s did not meet the condition", fmt_count(n, status->unmet),

@@ -215,7 +215,7 @@ static void man_tail(FILE *out)
           ".TP\n.BR sentence ,\\  dir\nThe same in words; where something was kept.\n"
           ".TP\n.BR snapshots ,\\  hits\nHow many lines came before, and how often the triggers were hit.\n"
           ".TP\n.BR calls ,\\  calls_left ,\\  p50_below_ns ,\\  p99_below_ns ,\\  max_ns\nOf triggers that watch returns: "
-          "the calls that began, those left by an exception or longjmp; half of the others and 99 % of them were "
+          "the calls that began, those left without a return (exception, longjmp); half of the others and 99 % of them were "
           "shorter than this (powers of two), the longest took that.\n"
           ".SH ENVIRONMENT\n"
           ".TP\n.B TERM\nThe terminal; an unknown one is taken for xterm\\-256color.\n"
