@@ -7,7 +7,8 @@
  * fail. Each thread has one small ring, owned by a dummy event that also reports what the thread
  * forks, execs, maps and when it ends; so a new thread is covered as soon as the record of its
  * birth is read (within about a millisecond; its first instants are not), and /proc/PID/task is
- * rescanned for what slipped through.
+ * rescanned for what slipped through. Where BPF is allowed, uprobes cover the process instead, new threads too
+ * (hit_output.h): with one link for all sites of a trigger in a file, or, before Linux 6.12, an event a site.
  *
  * Everything is closed with its descriptors: when this process ends, in whatever way, the kernel
  * takes every probe out and the target runs on. The target is never stopped.
