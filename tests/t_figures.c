@@ -10,6 +10,7 @@
 
 #include "tests/lib_gentrace.h"
 #include "tests/lib_screens.h"
+#include "tui/record/v_record.h"
 #include "tui/timeline/ruler.h"
 
 static void open_text(struct screens *x, const char *text)
@@ -157,6 +158,34 @@ static void names_that_read_the_same(void **state)
     screens_close(&x);
 }
 
+/* What is set for the next recording is said, since another screen may be shown; 16 MiB is a power of two of pages. */
+static void sizes_and_modes_are_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *said;
+    } cases[] = {
+        {"buffer 16M", "the ring of the next recording: 16.0M"},
+        {"buffer 9M", "the ring of the next recording: 16.0M (rounded up)"},
+        {"buffer 0", "a ring of no bytes holds nothing"},
+        {"buffer x", "'x' is no size: write bytes or 64K, 16M, 1G"},
+        {"mode whole", "the mode of the next recording: whole"},
+    };
+    struct loop *loop = loop_new();
+    struct settings *settings = settings_new();
+    struct screens x;
+    screens_open(&x, &(struct screens_setup){.t = gentrace_parse("thread 1000 main\n+ 0 f\n- 10\n"), .loop = loop,
+                                             .settings = settings, .more = &view_record, .glyphs = GLYPHS_ASCII,
+                                             .rows = 24, .cols = 80});
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        screens_command(&x, cases[i].line);
+        assert_string_equal(x.m->say, cases[i].said);
+    }
+    screens_close(&x);
+    settings_free(settings);
+    loop_free(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +194,7 @@ int main(void)
         cmocka_unit_test(means_in_tables),
         cmocka_unit_test(depths_of_marks_and_gaps),
         cmocka_unit_test(names_that_read_the_same),
+        cmocka_unit_test(sizes_and_modes_are_said),
         cmocka_unit_test(examples_in_the_unit_of_the_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
