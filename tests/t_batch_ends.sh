@@ -134,13 +134,14 @@ bash -c 'read -r _; exec sleep 600' <"$tmp/in.shell" &
 shell=$!
 targets="$targets $shell"
 exec 6>"$tmp/in.shell"
-begin "$mtui" attach -p "$shell" -t execute_command --batch -o "$tmp/replaced"
+begin "$mtui" attach -p "$shell" -t execute_command --batch --json -o "$tmp/replaced"
 wait_for 100 grep -q recording "$tmp/err" || bad 'a shell is not armed'
 echo >&6
 end_of_job 100
 check 'replaced: exit 1' [ $? -eq 1 ]
 check 'replaced: why' grep -q 'execute_command is disarmed: the program was replaced (exec)' "$tmp/err"
 check 'replaced: the end' grep -q 'no trigger is left that could fire: the recording ends' "$tmp/err"
+check 'replaced: in a word' grep -q '^{"end":"program-replaced",' "$tmp/out"
 check 'replaced: the target runs on' grep -q '^sleep$' "/proc/$shell/comm"
 exec 6>&-
 

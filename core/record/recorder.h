@@ -149,6 +149,7 @@ struct recorder_status {
     bool disk_full;                        /* the recorder could not write for want of space */
     const char *tail[RECORDER_TAIL_LINES]; /* the child's last lines, oldest first, escaped */
     size_t n_tail;
+    bool target_gone;                      /* when the recording ended, its target had */
     const char *sentence; /* ENDED, FAILED: what happened; else NULL */
 };
 

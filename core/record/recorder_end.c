@@ -177,7 +177,7 @@ static void compose_sentence(struct recorder *r, bool ok)
     const char *said = last_words(r);
     char end[128];
     perf_message_end(r->who, &r->end, end, sizeof end);
-    bool gone = target_is_gone(r->target);
+    bool gone = r->target_gone = target_is_gone(r->target);
     if (!ok && !r->was_ready && r->end.known && !r->end.signaled && r->end.code == 0)
         snprintf(end, sizeof end, "%s has ended before it recorded anything", r->who);
     if (ok && r->stop_requested)

@@ -88,6 +88,7 @@ struct recorder {
     uint64_t finish_due_ns; /* loop clock: by then `stop` should have been written; 0: not yet asked */
     uint64_t pressed_ns; /* loop clock: asked again to stop, and a signal sent; 0: not yet */
     bool child_ended, finalized;
+    bool target_gone; /* at the end */
     bool end_written; /* a whole file at the end: what was in the ring is in it */
     struct child_end end;
     char sentence[512];

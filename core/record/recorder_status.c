@@ -88,6 +88,7 @@ void recorder_get_status(const struct recorder *r, struct recorder_status *s)
         .bytes_per_s = r->rate,
         .disk_free = r->disk_free,
         .disk_full = perf_message_is_full(r->complaint),
+        .target_gone = r->target_gone,
         .sentence = r->finalized ? r->sentence : NULL,
     };
     s->acks = r->control ? *control_get_stats(r->control) : r->acks;

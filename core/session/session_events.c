@@ -124,8 +124,8 @@ static void on_ended(void *arg, bool ok, const char *sentence)
     struct recorder_status rec;
     recorder_get_status(s->rec, &rec);
     session_finish_later(s, ok, rec.disk_full ? SESSION_END_DISK_FULL
-                                : ok          ? SESSION_END_TARGET_EXITED
-                                              : SESSION_END_RECORDER,
+                                : ok && rec.target_gone ? SESSION_END_TARGET_EXITED
+                                                        : SESSION_END_RECORDER,
                          sentence);
 }
 

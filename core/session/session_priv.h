@@ -1,6 +1,7 @@
 /* Inside of core/session/session: what its files share. session.c starts and ends; session_requests.c takes
  * requests; session_events.c is told by recorder, triggers and target; session_notes.c keeps log, hits,
- * snapshots and files; session_watch.c watches how long calls take; session_step.c is the `step` recorder's part. */
+ * snapshots and files; session_watch.c watches how long calls take; session_status.c
+ * answers what it is asked; session_step.c is the `step` recorder's part. */
 #ifndef MTUI_CORE_SESSION_PRIV_H
 #define MTUI_CORE_SESSION_PRIV_H
 

@@ -106,9 +106,8 @@ void batch_json_end(struct session *session, size_t snapshots)
 
 void batch_json_refused(const struct err *err)
 {
-    printf("{\"end\":\"%s\"", err->code == MTUI_E_PERM    ? "permission"
-                               : err->code == MTUI_E_NOENT ? "not-found"
-                                                           : "refused");
+    bool missing = err->code == MTUI_E_NOENT || err->code == MTUI_E_GONE;
+    printf("{\"end\":\"%s\"", missing ? "not-found" : err->code == MTUI_E_PERM ? "permission" : "refused");
     put_member("sentence", err->text);
     puts(",\"snapshots\":0}");
 }

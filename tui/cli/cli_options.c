@@ -408,7 +408,7 @@ const struct cli_option cli_options[] = {
     {0, "truth", "FILE", "step: also write each branch with its stack pointer", RECORD, set_truth},
     {0, "batch", NULL, "no screen: record, wait, print the snapshot directory, exit", RECORD | DEMO,
      set_batch},
-    {0, "json", NULL, "with --batch: one line of JSON a snapshot instead", RECORD, set_json},
+    {0, "json", NULL, "with --batch: instead a line of JSON for each snapshot, and one for the end", RECORD, set_json},
     {0, "print", NULL, "print the command that would record, and exit", RECORD, set_print},
     {0, "force", NULL, "arm although the measured call rate makes the trigger costly", RECORD,
      set_force},

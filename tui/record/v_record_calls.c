@@ -45,7 +45,7 @@ static void draw_numbers(struct surface *s, struct rect at, int row, const struc
     const struct call_histogram *h = &calls->durations;
     char n[FMT_MAX], left[80] = "", spread[128];
     if (calls->left)
-        (void)snprintf(left, sizeof left, ", %s left without a return (exception, longjmp)", fmt_count(n, calls->left));
+        (void)snprintf(left, sizeof left, ", %s left (exception, longjmp)", fmt_count(n, calls->left));
     if (h->count == 0)
         v_record_field(s, at, row, "Durations", (struct style){.ink = ROLE_DIM},
                        "%.200s: no call has returned yet%s", t->text, left);
