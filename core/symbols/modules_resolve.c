@@ -392,25 +392,25 @@ bool modules_named(const struct modules *m, const char *name)
     return false;
 }
 
-/* A module whose symbols are incomplete may well have the function. Of the one named, or the program itself: why it
- * is not found, or nothing. */
+/* A module whose symbols are incomplete may well have the function: its name and why, or nothing. That libraries are
+ * stripped is no reason. */
 static void explain_incomplete(const struct search *s, char *hint, size_t size)
 {
     struct err why;
     *hint = '\0';
     for (size_t i = 0; i < modules_count(s->m) && !*hint; i++) {
         const struct module *m = modules_at(s->m, i);
-        if (!wanted_module(s, i) || m->is_vdso || !(s->module || m->is_main))
+        if (!wanted_module(s, i) || m->is_vdso)
             continue;
         const struct symtab *t = modules_symtab(s->m, i, &why);
         if (!t)
             snprintf(hint, size, " (%.250s)", why.text);
-        else if (symtab_note(t))
+        else if (symtab_note(t) && (s->module || m->is_main))
             snprintf(hint, size, " (%.100s is stripped)", m->name);
     }
 }
 
-/* Of the libraries: a possibility, where the program has all its symbols. */
+/* But it is a possibility, where the program has all its symbols. */
 static void suspect_libraries(const struct search *s, char *hint, size_t size)
 {
     const char *first = NULL;
