@@ -99,6 +99,9 @@ static const struct row {
 #define ENCODINGS_MIN 5 /* of a program */
 #define APPLIED_MIN   5 /* of an encoding */
 
+/* The recorder tells the encoder of every instruction; what is encoded again, of branches only. */
+static const struct rule as_recorded = {"as recorded", false, false, EXACT, 6, EXACT, NULL};
+
 static bool has_word(const char *words, const char *word)
 {
     size_t n = strlen(word);
@@ -304,6 +307,24 @@ static void against_whole_trace(struct subject *s, const char *path)
     }
 }
 
+/* A file's branches and spans; gaps: there are some between its snapshots. */
+static void compare_file(struct subject *s, const struct rule *rule, const char *path, bool gaps, bool spans)
+{
+    struct branches ours = branches_of_mtui(path, "--threads 1");
+    against_perf(s, rule, path, &ours, gaps);
+    against_truth(s, rule, &ours);
+    if (!rule->not_libipts) {
+        against_mtui(s, rule, path, "--decoder libipt", &ours);
+        s->sums->branches[LIBIPT] += ours.len;
+    }
+    against_mtui(s, rule, path, "--threads 7", &ours);
+    if (spans)
+        against_frames(s, rule, path);
+    branches_free(&ours);
+    against_whole_trace(s, path);
+    s->sums->pairs++;
+}
+
 static void compare(struct subject *s, const struct step_encoding *e)
 {
     const struct rule *rule = rule_of(e->name);
@@ -311,20 +332,8 @@ static void compare(struct subject *s, const struct step_encoding *e)
     snprintf(path, sizeof path, "%s/%s.data", s->rec.dir, e->name);
     check_packets(&s->rec, e, what(s, rule, ""));
     step_rec_encode(&s->rec, e, path);
-    struct branches ours = branches_of_mtui(path, "--threads 1");
-    against_perf(s, rule, path, &ours, e->ring && e->fill > 100);
-    against_truth(s, rule, &ours);
-    if (!rule->not_libipts) {
-        against_mtui(s, rule, path, "--decoder libipt", &ours);
-        s->sums->branches[LIBIPT] += ours.len;
-    }
-    against_mtui(s, rule, path, "--threads 7", &ours);
-    if (!rule->lossy && !e->per_cpu)
-        against_frames(s, rule, path);
-    branches_free(&ours);
-    against_whole_trace(s, path);
+    compare_file(s, rule, path, e->ring && e->fill > 100, !rule->lossy && !e->per_cpu);
     unlink(path);
-    s->sums->pairs++;
 }
 
 static void branches_and_spans(void **state)
@@ -340,6 +349,7 @@ static void branches_and_spans(void **state)
         s.symbols = step_symbols_new(&s.rec);
         s.frames = frames_new(&s.rec, s.symbols);
         step_facts_check(&s.rec, s.symbols, p->name, p->exercises);
+        compare_file(&s, &as_recorded, s.rec.data, false, true);
         for (const struct step_encoding *e = step_encodings; e->name; e++)
             if (applies(p, e) || (all && !makes_no_sense(p, e, &s.rec)))
                 compare(&s, e);

@@ -324,8 +324,11 @@ void pt_encode_tick(pt_encode *e, uint64_t ip, uint64_t tsc)
 {
     if (!e->enabled)
         return;
-    if (e->opt.mtc && (ctc_of(tsc) >> e->opt.mtc_period) >= e->next_mtc)
+    if (e->opt.mtc && (ctc_of(tsc) >> e->opt.mtc_period) >= e->next_mtc) {
+        /* Behind the MTC, outcomes of before it would seem to have come after it. */
+        flush_tnt(e, e->tnt_tsc);
         put_mtcs(e, tsc);
+    }
     if (e->since_psb >= e->opt.psb_period)
         put_psb(e, ip, tsc);
 }
