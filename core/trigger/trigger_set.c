@@ -95,8 +95,7 @@ void trigger_set_each_site(const struct trigger_set *s,
     for (size_t p = 0; p < s->processes.len; p++)
         for (size_t i = 0; i < s->processes.data[p]->armed.len; i++) {
             const struct armed *a = &s->processes.data[p]->armed.data[i];
-            /* What the program that runs now lacks has a path that may mean another file. */
-            for (size_t k = 0; !a->missing && k < a->places.sites.len; k++)
+            for (size_t k = 0; !armed_is_gone(a) && k < a->places.sites.len; k++)
                 fn(arg, &a->places.sites.data[k]);
         }
 }

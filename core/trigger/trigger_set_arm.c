@@ -126,8 +126,10 @@ static int resolve_one(struct trigger_set *s, struct process *p, struct trigger_
     a->missing = rc < 0;
     if (rc < 0 && e->status != TRIGGER_ARMED)
         set_where(e, TRIGGER_PENDING, xasprintf("pending: %s", why.text));
-    else if (rc == 0)
+    else if (rc == 0) {
         a->places = places;
+        a->former = false;
+    }
     return 0;
 }
 
@@ -162,7 +164,7 @@ static int arm_process(struct trigger_set *s, struct process *p, struct err *err
         bool stale = a->missing && stats.mechanism != PROBE_UPROBE;
         for (size_t k = 0; !stale && k < a->places.sites.len; k++) {
             vec_push(&sites, a->places.sites.data[k]);
-            sites.data[sites.len - 1].only_kept = a->missing;
+            sites.data[sites.len - 1].only_kept = armed_is_gone(a);
         }
     }
     int rc = probe_set_sites(s->probe, p->pid, sites.data, sites.len, err);
@@ -235,6 +237,7 @@ static bool take_found(struct trigger_set *s, struct process *p, struct trigger_
     }
     trigger_places_free(&a->places);
     a->places = f->places;
+    a->former = false;
     f->places = (struct trigger_places){0};
     if (pending || p->replaced)
         trigger_set_say(s, xasprintf("trigger %s found%s: %s", e->trigger.text, p->replaced ? " again" : "",
@@ -402,6 +405,8 @@ static void on_exec(struct trigger_set *s, struct process *p, const char *name)
     if (started || s->entries.len == 0)
         return;
     p->replaced = true;
+    for (size_t i = 0; i < p->armed.len; i++)
+        p->armed.data[i].former = true;
     trigger_set_say(s, xasprintf("process %d runs another program now: %s%s", (int)p->pid, comm,
                                  s->options.may_pend ? "; triggers wait until it maps what they name" : ""));
     if (!s->options.may_pend && !s->grace_timer)

@@ -29,7 +29,14 @@ struct entry {
 struct armed {
     struct trigger_places places;
     bool missing;
+    bool former; /* of a program that was replaced: a path of its may mean another file by now */
 };
+
+/* Whether the places may not be armed anew. */
+static inline bool armed_is_gone(const struct armed *a)
+{
+    return a->missing && a->former;
+}
 
 struct process {
     pid_t pid;
