@@ -1,4 +1,5 @@
-/* Threads that end while others are stepped: what the ring has no room for is told. */
+/* Threads that are born and end while a process is stepped: none is in the way, and what the ring has no room for is
+ * told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,10 +49,28 @@ static void dropped_threads_are_told(void **state)
     stepper_end(&s);
 }
 
+/* Those born of a thread that is seized already are traced before they are found. */
+static void threads_are_born_meanwhile(void **state)
+{
+    struct stepper s;
+    (void)state;
+    stepper_start(&s, "threads");
+    struct step_recorder_options o = {.tracer = {.ring_bytes = 1}};
+    for (int i = 0; i < 100; i++) {
+        stepper_record(&s, &o, true);
+        stepper_command(&s, "ping");
+        stepper_command(&s, "stop");
+        stepper_stop(&s);
+    }
+    stepper_runs_free(&s, NULL);
+    stepper_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dropped_threads_are_told),
+        cmocka_unit_test(threads_are_born_meanwhile),
     };
     if (getuid() != 0) {
         print_message("[  SKIPPED ] all of t_step_threads: ptrace of a process that is no child needs root\n");

@@ -83,6 +83,14 @@ uint64_t step_tracer_code_since(void *arg, uint64_t ip, const uint8_t *bytes, si
 
 /* ---- the interface ---- */
 
+/* A thread born of one that is seized already is traced from its birth on, and will be told by its first stop. */
+static bool is_ours(pid_t tid)
+{
+    char tracer[32];
+    return proc_status_value("/proc", tid, "TracerPid", tracer, sizeof tracer) &&
+           strtol(tracer, NULL, 10) == (long)getpid();
+}
+
 static int seize(struct step_tracer *t, pid_t tid, struct err *err)
 {
     if (step_tracer_find(t, tid))
@@ -91,10 +99,11 @@ static int seize(struct step_tracer *t, pid_t tid, struct err *err)
                (void *)(intptr_t)(PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
                                   PTRACE_O_TRACESYSGOOD)) != 0) {
         char what[64];
-        if (errno == ESRCH)
+        int cause = errno;
+        if (cause == ESRCH || is_ours(tid))
             return 0;
         snprintf(what, sizeof what, "cannot trace thread %d", (int)tid);
-        return ptrace_refusal_explain(err, errno, NULL, t->opt.pid, true, what);
+        return ptrace_refusal_explain(err, cause, NULL, t->opt.pid, true, what);
     }
     step_tracer_add(t, tid);
     return 1;
