@@ -176,9 +176,9 @@ static void threads_that_come_and_go(void **state)
         stepper_go(&s);
         for (int i = 0; i < BIRTHS; i++) {
             int tid, verdict;
-            unsigned trigger;
+            unsigned trigger, member;
             const char *hit = strstr(stepper_wait(&s, "hit "), "hit ");
-            assert_int_equal(sscanf(hit, "hit %u %d %d", &trigger, &verdict, &tid), 3);
+            assert_int_equal(sscanf(hit, "hit %u %u %d %d", &trigger, &member, &verdict, &tid), 4);
             assert_int_not_equal(tid, last);
             last = tid;
             if (i == 0)
