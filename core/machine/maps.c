@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/vec.h"
+#include "core/machine/proc_stat.h"
 #include "core/machine/ptrace_refusal.h"
 
 #define TEXT_MAX ((size_t)64 << 20) /* 65530 mappings of 4 KiB lines would be four times as much */
@@ -143,7 +144,8 @@ int maps_parse(const char *text, size_t len, struct maps **out, struct err *err)
 static int open_maps(const char *proc_root, pid_t pid, struct err *err)
 {
     char path[4096], what[4200];
-    snprintf(path, sizeof path, "%s/%d/maps", proc_root ? proc_root : "/proc", (int)pid);
+    const char *root = proc_root ? proc_root : "/proc";
+    snprintf(path, sizeof path, "%s/%d/maps", root, (int)proc_living_thread(root, pid));
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0)
         return fd;
@@ -197,6 +199,10 @@ int maps_read(const char *proc_root, pid_t pid, struct maps **out, struct err *e
         len += (size_t)n;
     }
     close(fd);
+    if (len == 0) {
+        free(text);
+        return err_set(err, MTUI_E_GONE, "process %d has ended: it has no memory any more", (int)pid);
+    }
     return parse(text, len, out, err);
 }
 
@@ -311,15 +317,16 @@ int map_open(const char *proc_root, pid_t pid, const struct map *m, char *path, 
              struct err *err)
 {
     const char *root = proc_root ? proc_root : "/proc";
+    int living = (int)proc_living_thread(root, pid);
     char buf[8192];
     struct attempt a = {.map = m, .path = buf};
     if (!map_has_file(m))
         return err_set(err, MTUI_E_NOENT, "no file behind the mapping at 0x%" PRIx64, m->start);
-    snprintf(buf, sizeof buf, "%s/%d/map_files/%" PRIx64 "-%" PRIx64, root, (int)pid, m->start,
+    snprintf(buf, sizeof buf, "%s/%d/map_files/%" PRIx64 "-%" PRIx64, root, living, m->start,
              m->end);
     int fd = attempt_open(&a, UNSURE);
     if (fd < 0) {
-        snprintf(buf, sizeof buf, "%s/%d/exe", root, (int)pid);
+        snprintf(buf, sizeof buf, "%s/%d/exe", root, living);
         char target[4096 + sizeof deleted_suffix];
         ssize_t n = readlink(buf, target, sizeof target - 1);
         target[n < 0 ? 0 : n] = '\0';
@@ -329,7 +336,7 @@ int map_open(const char *proc_root, pid_t pid, const struct map *m, char *path, 
             fd = attempt_open(&a, UNSURE);
     }
     if (fd < 0) {
-        int len = snprintf(buf, sizeof buf, "%s/%d/root%s", root, (int)pid, m->path);
+        int len = snprintf(buf, sizeof buf, "%s/%d/root%s", root, living, m->path);
         if (len < (int)sizeof buf)
             fd = attempt_open(&a, m->deleted ? SAME : UNSURE);
     }

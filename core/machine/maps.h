@@ -27,8 +27,9 @@ struct map {
 
 struct maps;
 
-/* proc_root NULL means "/proc". A process that is gone gives MTUI_E_GONE, one that may not be looked into MTUI_E_PERM
- * with the reason. */
+/* proc_root NULL means "/proc". A process that is gone, or has no memory any more, gives MTUI_E_GONE, one that may not be
+ * looked into MTUI_E_PERM with the reason. Where the main thread has ended others are asked (proc_living_thread); so
+ * does map_open. */
 int maps_read(const char *proc_root, pid_t pid, struct maps **out, struct err *err);
 /* Whether they may be read; MTUI_E_PERM with the reason. */
 int maps_check(const char *proc_root, pid_t pid, struct err *err);

@@ -47,7 +47,7 @@ void proc_exe_look(const char *root, const struct proc_stat *st, struct proc_exe
     }
     char path[PATH_MAX];
     struct stat sb;
-    snprintf(path, sizeof path, "%s/%d/exe", root, (int)st->pid);
+    snprintf(path, sizeof path, "%s/%d/exe", root, (int)proc_living_thread(root, st->pid));
     if (stat(path, &sb) != 0 || !S_ISREG(sb.st_mode)) {
         *exe = (struct proc_exe){.syms = PROC_SYMS_UNKNOWN};
         return;
@@ -107,7 +107,7 @@ enum proc_trace proc_access_check(bool live, const struct proc_stat *st,
         return PROC_TRACE_FOREIGN;
     if (live && st->pid == getpid())
         return PROC_TRACE_SELF;
-    if (live && !perf_may_open(st->pid))
+    if (live && !perf_may_open(proc_living_thread("/proc", st->pid)))
         return perf_event_is_filtered() ? PROC_TRACE_SECCOMP : PROC_TRACE_NO_PERM;
     return PROC_TRACE_OK;
 }

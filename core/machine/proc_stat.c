@@ -1,5 +1,6 @@
 #include "core/machine/proc_stat.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -105,7 +106,7 @@ int proc_stat_parse(const char *text, size_t len, struct proc_stat *out, struct 
     return 0;
 }
 
-int proc_stat_read(const char *root, pid_t pid, pid_t tid, struct proc_stat *out, struct err *err)
+static int read_stat(const char *root, pid_t pid, pid_t tid, struct proc_stat *out, struct err *err)
 {
     char path[PATH_MAX];
     if (tid)
@@ -122,6 +123,48 @@ int proc_stat_read(const char *root, pid_t pid, pid_t tid, struct proc_stat *out
     int rc = proc_stat_parse(text, len, out, err);
     free(text);
     return rc;
+}
+
+static bool has_ended(const struct proc_stat *st)
+{
+    return st->state == 'Z' || st->state == 'X';
+}
+
+/* Some thread of the process that has not ended. */
+static bool find_living(const char *root, pid_t pid, struct proc_stat *out)
+{
+    char path[PATH_MAX];
+    struct proc_stat st;
+    bool found = false;
+    snprintf(path, sizeof path, "%s/%d/task", root, (int)pid);
+    DIR *dir = opendir(path);
+    for (struct dirent *d; dir && !found && (d = readdir(dir));) {
+        pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
+        found = tid > 0 && read_stat(root, pid, tid, &st, NULL) == 0 && !has_ended(&st);
+    }
+    if (dir)
+        closedir(dir);
+    if (found)
+        *out = st;
+    return found;
+}
+
+int proc_stat_read(const char *root, pid_t pid, pid_t tid, struct proc_stat *out, struct err *err)
+{
+    struct proc_stat living;
+    int rc = read_stat(root, pid, tid, out, err);
+    if (rc < 0 || tid || !has_ended(out) || out->threads < 2 || !find_living(root, pid, &living))
+        return rc;
+    out->state = living.state;
+    out->rss_pages = living.rss_pages;
+    return rc;
+}
+
+pid_t proc_living_thread(const char *root, pid_t pid)
+{
+    struct proc_stat st;
+    bool elsewhere = read_stat(root, pid, 0, &st, NULL) == 0 && has_ended(&st) && find_living(root, pid, &st);
+    return elsewhere ? st.pid : pid;
 }
 
 bool proc_status_value(const char *root, pid_t pid, const char *key, char *out, size_t size)
@@ -152,7 +195,7 @@ bool proc_status_value(const char *root, pid_t pid, const char *key, char *out, 
 char *proc_command(const char *root, pid_t pid, const char *comm, size_t max)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%d/cmdline", root, (int)pid);
+    snprintf(path, sizeof path, "%s/%d/cmdline", root, (int)proc_living_thread(root, pid));
     char *line = xmalloc(max + 1);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, line, max) : -1;

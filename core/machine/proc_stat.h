@@ -18,7 +18,7 @@
 struct proc_stat {
     pid_t pid, ppid;
     char comm[PROC_COMM_MAX]; /* raw bytes */
-    char state;               /* R S D Z T t I … */
+    char state;               /* R S D Z T t I …; Z of a process: all of its threads have ended */
     bool kernel_thread;       /* PF_KTHREAD */
     uint64_t cpu_ticks;       /* user + system, in sysconf(_SC_CLK_TCK) */
     uint64_t start_ticks;     /* since boot: with the pid it names a process for good */
@@ -30,8 +30,14 @@ struct proc_stat {
 /* Parses the contents of a stat file. */
 int proc_stat_parse(const char *text, size_t len, struct proc_stat *out, struct err *err);
 
-/* Reads ROOT/PID/stat, or ROOT/PID/task/TID/stat when tid is not 0. MTUI_E_GONE when it ended. */
+/* Reads ROOT/PID/stat, or ROOT/PID/task/TID/stat when tid is not 0. MTUI_E_GONE when it ended. A process whose
+ * main thread has ended (pthread_exit(3) in main) while others live on has the state and the memory of one of those. */
 int proc_stat_read(const char *root, pid_t pid, pid_t tid, struct proc_stat *out, struct err *err);
+
+/* The number by which ROOT shows a process's memory, files and namespaces (maps, mem, exe, root, cmdline): pid, or
+ * when its main thread has ended, and all that with it, one of its living threads: each has a directory ROOT/TID, which
+ * is only not listed (proc(5)), and is as good a number for process_vm_readv(2) and perf_event_open(2). */
+pid_t proc_living_thread(const char *root, pid_t pid);
 
 /* The value of a line "Key:\t…" of ROOT/PID/status, without the newline; false when absent. */
 bool proc_status_value(const char *root, pid_t pid, const char *key, char *out, size_t size);

@@ -16,6 +16,7 @@
 #include "core/symbols/elf_file.h"
 #include "core/base/fmt.h"
 #include "core/machine/maps.h"
+#include "core/machine/proc_stat.h"
 #include "core/session/maps_log.h"
 #include "core/base/utf8.h"
 #include "core/base/vec.h"
@@ -362,7 +363,7 @@ static void dump_one(struct maps_capturer *c, struct process *p, int mem, const 
 static void capture_code(struct maps_capturer *c, struct process *p, const struct maps *maps,
                          uint64_t time_ns)
 {
-    char *path = xasprintf("%s/%ld/mem", c->proc_root, (long)p->pid);
+    char *path = xasprintf("%s/%d/mem", c->proc_root, (int)proc_living_thread(c->proc_root, p->pid));
     int mem = open(path, O_RDONLY | O_CLOEXEC);
     for (size_t i = 0; mem >= 0 && i < maps_count(maps); i++)
         if (wants_dump(maps_at(maps, i)))
@@ -449,7 +450,7 @@ static pid_t inner_pid(struct maps_capturer *c, pid_t pid)
 
 static void capture_perf_map(struct maps_capturer *c, struct process *p, uint64_t time_ns)
 {
-    char *own = xasprintf("%s/%ld", c->proc_root, (long)p->pid);
+    char *own = xasprintf("%s/%d", c->proc_root, (int)proc_living_thread(c->proc_root, p->pid));
     char *path = xasprintf("%s/root/tmp/perf-%ld.map", own, (long)inner_pid(c, p->pid));
     struct stat st, owner;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -495,18 +496,15 @@ void maps_capturer_run(struct maps_capturer *c, pid_t pid, uint64_t time_ns, con
         write_out(c);
     }
     if (rc < 0)
-        return;
+        return; /* a process that has ended has no mappings any more: what was known of it stays */
     struct process *p = find_process(c, pid);
-    /* A process that is ending has no mappings any more: what was known of it stays. */
-    if (maps_count(maps) > 0) {
-        uint64_t h = hash_maps(maps);
-        if (!p->seen || p->maps_hash != h)
-            capture_maps(c, pid, maps, time_ns, reason);
-        p->seen = true;
-        p->maps_hash = h;
-        capture_code(c, p, maps, time_ns);
-        capture_perf_map(c, p, time_ns);
-    }
+    uint64_t h = hash_maps(maps);
+    if (!p->seen || p->maps_hash != h)
+        capture_maps(c, pid, maps, time_ns, reason);
+    p->seen = true;
+    p->maps_hash = h;
+    capture_code(c, p, maps, time_ns);
+    capture_perf_map(c, p, time_ns);
     capture_threads(c, p, time_ns);
     maps_free(maps);
     write_out(c);

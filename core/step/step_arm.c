@@ -1,5 +1,6 @@
 /* Where threads are stopped: the sites, and arming threads at them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +11,8 @@
 #include "core/trigger/hwbreak.h"
 #include "core/step/step_tracer_priv.h"
 
-#define LOOKED_AT 32 /* armed threads at a time */
+#define LOOKED_AT     32 /* armed threads at a time */
+#define BLOCKED_LOOKS 10 /* in a row, some a second (step_tracer_arm_late) */
 
 /* ---- Sites ---- */
 
@@ -19,6 +21,13 @@ void step_tracer_free_places(struct step_tracer *t)
     for (size_t i = 0; i < t->places.len; i++)
         free(t->places.data[i].site.path);
     vec_free(&t->places);
+}
+
+void step_tracer_close_files(struct step_tracer *t)
+{
+    for (size_t i = 0; i < t->files.len; i++)
+        close(t->files.data[i].fd);
+    vec_free(&t->files);
 }
 
 bool step_tracer_forget_gone(struct step_tracer *t)
@@ -49,19 +58,36 @@ static bool has_place(const struct step_place *list, size_t n, const struct step
     return false;
 }
 
+static int open_place(struct step_tracer *t, const struct step_site *site, struct step_place *out, struct err *err)
+{
+    struct stat sb;
+    int fd = -1;
+    if (stat(site->path, &sb) != 0)
+        return err_errno(err, errno, "cannot look at %s", site->path);
+    for (size_t i = 0; i < t->files.len; i++)
+        if (t->files.data[i].dev == sb.st_dev && t->files.data[i].ino == sb.st_ino)
+            fd = t->files.data[i].fd;
+    if (fd < 0) {
+        fd = open(site->path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return err_errno(err, errno, "cannot open %s", site->path);
+        vec_push(&t->files, ((struct step_file){sb.st_dev, sb.st_ino, fd}));
+    }
+    *out = (struct step_place){.site = *site, .ino = sb.st_ino, .fd = fd};
+    return 0;
+}
+
 int step_tracer_set_sites(struct step_tracer *t, const struct step_site *sites, size_t n,
                           struct err *err)
 {
     struct step_place *list = xcalloc(n + 1, sizeof *list);
     bool all_kept = true;
     for (size_t i = 0; i < n; i++) {
-        struct stat sb;
-        if (stat(sites[i].path, &sb) != 0) {
-            int why = errno;
+        int rc = open_place(t, &sites[i], &list[i], err);
+        if (rc < 0) {
             free(list);
-            return err_errno(err, why, "cannot look at %s", sites[i].path);
+            return rc;
         }
-        list[i] = (struct step_place){.site = sites[i], .ino = sb.st_ino};
     }
     for (size_t i = 0; i < t->places.len; i++)
         all_kept &= has_place(list, n, &t->places.data[i]);
@@ -122,12 +148,15 @@ static int open_events(struct step_tracer *t, struct tracee *e, struct err *err)
     if (rc < 0)
         return rc;
     struct step_site *sites = xcalloc(t->places.len, sizeof *sites);
+    int *files = xcalloc(t->places.len, sizeof *files);
     for (size_t i = 0; i < t->places.len; i++) {
         sites[i] = t->places.data[i].site;
+        files[i] = t->places.data[i].fd;
         sites[i].address = step_tracer_site_address(t, &t->places.data[i]);
     }
-    rc = step_events_arm(&e->events, e->tid, t->means, sites, t->places.len, err);
+    rc = step_events_arm(&e->events, e->tid, t->means, sites, files, t->places.len, err);
     free(sites);
+    free(files);
     return rc;
 }
 
@@ -216,7 +245,6 @@ static bool can_be_stopped(struct step_tracer *t, struct tracee *e)
     return !e->blocked;
 }
 
-/* A thread that is just being made blocks every signal for a moment: nothing is said of it. */
 void step_tracer_say_blocked(struct step_tracer *t, struct tracee *e)
 {
     struct err err;
@@ -240,16 +268,25 @@ bool step_tracer_may_step(struct step_tracer *t, struct tracee *e)
     return false;
 }
 
-/* Armed threads are looked at in turn, a few each time: who blocks or ignores SIGTRAP twice in a row is told of. */
+/* Once more a thread was found to block or ignore SIGTRAP, or not to. The C library blocks every signal for an instant
+ * while it makes a thread, so a few such looks tell nothing. */
+static void note_blocked(struct step_tracer *t, struct tracee *e, bool now)
+{
+    e->blocked_looks = now ? e->blocked_looks + 1 : 0;
+    if (e->blocked_looks < BLOCKED_LOOKS)
+        return;
+    e->blocked_looks = 0;
+    step_tracer_say_blocked(t, e);
+}
+
+/* Armed threads are looked at in turn, a few each time. */
 static void look_at_armed(struct step_tracer *t)
 {
     size_t n = t->tracees.len < LOOKED_AT ? t->tracees.len : LOOKED_AT;
     for (size_t i = 0; i < n; i++) {
         struct tracee *e = t->tracees.data[t->looked++ % t->tracees.len];
-        bool now = e->armed && !e->steps && !e->blocked_said && tracee_unstoppable(e);
-        if (now && e->blocked_seen)
-            step_tracer_say_blocked(t, e);
-        e->blocked_seen = now;
+        if (e->armed)
+            note_blocked(t, e, !e->steps && !e->blocked_said && tracee_unstoppable(e));
     }
 }
 
@@ -260,9 +297,8 @@ void step_tracer_arm_late(struct step_tracer *t)
         if (!e->blocked)
             continue;
         e->blocked = tracee_unstoppable(e) != NULL;
-        if (e->blocked)
-            step_tracer_say_blocked(t, e);
-        else
+        note_blocked(t, e, e->blocked);
+        if (!e->blocked)
             step_tracer_arm(t, e);
     }
     if (t->enabled)
@@ -293,7 +329,9 @@ static int arm_all(struct step_tracer *t, struct err *err)
     }
     t->enabling = false;
     const struct tracee *blocked = first_blocked(t);
-    if (!can || !wanted || armed) {
+    /* Perhaps for an instant only: step_tracer_arm_late says so if not. */
+    bool waits = blocked && !t->refusal.code && !tracee_ignores_trap(blocked);
+    if (!can || !wanted || armed || waits) {
         if (t->refusal.code && !blocked)
             step_tracer_say(t, t->refusal.text);
         return 0;

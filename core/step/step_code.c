@@ -17,7 +17,7 @@ struct open_map {
 };
 
 struct step_code {
-    pid_t pid;
+    pid_t pid, through;
     struct maps *maps;
     VEC(struct open_map) files;
 };
@@ -29,7 +29,7 @@ int step_code_new(struct step_code **out, pid_t pid, struct err *err)
     if (rc < 0)
         return rc;
     struct step_code *c = xcalloc(1, sizeof *c);
-    c->pid = pid;
+    c->pid = c->through = pid;
     c->maps = maps;
     *out = c;
     return 0;
@@ -63,6 +63,11 @@ int step_code_refresh(struct step_code *c, struct err *err)
     maps_free(c->maps);
     c->maps = maps;
     return 0;
+}
+
+void step_code_read_through(struct step_code *c, pid_t tid)
+{
+    c->through = tid;
 }
 
 const struct maps *step_code_maps(const struct step_code *c)
@@ -119,7 +124,7 @@ size_t step_code_read(void *arg, uint64_t ip, uint8_t *out, size_t n)
         remote[1].iov_len = n - first;
         pieces = 2;
     }
-    ssize_t got = process_vm_readv(c->pid, &local, 1, remote, pieces, 0);
+    ssize_t got = process_vm_readv(c->through, &local, 1, remote, pieces, 0);
     if (got <= 0)
         return 0;
     restore_probed_bytes(c, ip, out, (size_t)got);

@@ -20,6 +20,9 @@ void step_code_free(struct step_code *c);
 
 /* The mappings have changed: reads them again. On failure the old ones stay. */
 int step_code_refresh(struct step_code *c, struct err *err);
+/* Memory is read through this thread of the process from now on, one that is stopped: any other may end meanwhile, the
+ * main thread too, and what has ended has no memory. */
+void step_code_read_through(struct step_code *c, pid_t tid);
 const struct maps *step_code_maps(const struct step_code *c);
 
 /* Code as the file behind a mapping has it: n bytes for address, zeros behind the file's end. False when the file

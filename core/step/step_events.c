@@ -42,11 +42,13 @@ static enum step_means means_at(enum step_means means, const struct step_site *s
 }
 
 static int open_site(enum step_means means, uint32_t uprobes, pid_t tid, const struct step_site *site,
-                     uint64_t number)
+                     int file, uint64_t number)
 {
     struct perf_event_attr attr = {0};
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     if (means == STEP_BY_UPROBE)
-        uprobe_attr(&attr, uprobes, site->path, site->offset);
+        uprobe_attr(&attr, uprobes, path, site->offset);
     else
         hwbreak_attr(&attr, site->address);
     attr.sample_period = 1;
@@ -56,7 +58,7 @@ static int open_site(enum step_means means, uint32_t uprobes, pid_t tid, const s
 }
 
 int step_events_arm(struct step_events *e, pid_t tid, enum step_means means,
-                    const struct step_site *sites, size_t n, struct err *err)
+                    const struct step_site *sites, const int *files, size_t n, struct err *err)
 {
     uint32_t uprobes = 0;
     bool wants_uprobes = false;
@@ -72,7 +74,7 @@ int step_events_arm(struct step_events *e, pid_t tid, enum step_means means,
         enum step_means by = means_at(means, &sites[i]);
         if (e->fds[i] >= 0 || (by == STEP_BY_BREAKPOINT && !sites[i].address))
             continue;
-        e->fds[i] = open_site(by, uprobes, tid, &sites[i], i);
+        e->fds[i] = open_site(by, uprobes, tid, &sites[i], files[i], i);
         if (e->fds[i] < 0)
             return refuse(e, tid, errno, sites[i].path, err);
     }

@@ -44,11 +44,11 @@ struct step_events {
     size_t n;
 };
 
-/* One event for each of n sites. Those that are open already (for the first e->n sites) stay. On failure
- * none stays open. MTUI_E_GONE: the thread has ended. MTUI_E_PERM, MTUI_E_NOTSUP, MTUI_E_LIMIT: not by
- * these means. */
+/* One event for each of n sites, in files: what their paths led to, opened. Events that are open already (for the
+ * first e->n sites) stay. On failure none stays open. MTUI_E_GONE: the thread has ended. MTUI_E_PERM, MTUI_E_NOTSUP,
+ * MTUI_E_LIMIT: not by these means. */
 int step_events_arm(struct step_events *e, pid_t tid, enum step_means means,
-                    const struct step_site *sites, size_t n, struct err *err);
+                    const struct step_site *sites, const int *files, size_t n, struct err *err);
 /* True when nothing is left to arm for n sites. */
 bool step_events_complete(const struct step_events *e, size_t n);
 

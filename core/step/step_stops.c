@@ -266,8 +266,11 @@ static void on_exec(struct step_tracer *t, struct tracee *e)
     if (e->steps) /* its call is gone with its program */
         step_window_end_in_kernel(t, e, STEP_END_REPLACED);
     step_tracer_disarm(e); /* the window's end has armed it by the former mappings */
+    /* Readers merge the records of threads and of the program by time: each has its own. */
+    t->clock++;
     step_sideband_exec(t->sideband, t->clock);
     step_tracer_refresh(t);
+    t->clock++;
     begin_or_arm(t, e);
     resume(t, e, 0);
 }
@@ -302,6 +305,7 @@ void step_stops_handle(struct step_tracer *t, pid_t tid, int status)
         return;
     e->stopped = true;
     e->in_step = e->listening = false;
+    step_code_read_through(t->code, tid);
     uint64_t data;
     enum stop_kind kind = tracee_stop(e, status, &data);
     if (kind != STOP_ENDED)

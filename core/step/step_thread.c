@@ -8,6 +8,9 @@
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
 
+/* So many instructions in a row whose code cannot be read are no trace: the page [vsyscall] is one. */
+#define UNREAD_MAX 16
+
 struct step_thread {
     pid_t tid;
     struct step_thread_options opt;
@@ -17,6 +20,7 @@ struct step_thread {
     bool no_memory;
     int truth_errno; /* why the truth is not whole */
     uint64_t instructions;
+    unsigned unread; /* instructions, up to now, whose code could not be read */
     VEC(uint8_t) bytes;
     VEC(size_t) syncs;      /* positions of PSBs in bytes */
     uint64_t dropped;       /* bytes cut off at the front */
@@ -77,6 +81,7 @@ void step_thread_free(struct step_thread *t)
 static struct step_insn decode_at(struct step_thread *t, uint64_t ip, uint8_t code[STEP_INSN_MAX])
 {
     size_t n = t->opt.read_code(t->opt.read_code_arg, ip, code, STEP_INSN_MAX);
+    t->unread = n ? 0 : t->unread + 1;
     return step_insn_decode(code, n, ip);
 }
 
@@ -276,5 +281,7 @@ int step_thread_status(const struct step_thread *t, struct err *err)
                        (int)t->tid);
     if (t->truth_errno)
         return err_errno(err, t->truth_errno, "the truth (--truth) cannot be written whole");
+    if (t->unread >= UNREAD_MAX)
+        return err_set(err, MTUI_E_IO, "the code that thread %d executes cannot be read", (int)t->tid);
     return pt_encode_status(t->encoder, err);
 }

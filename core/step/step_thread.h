@@ -67,7 +67,8 @@ uint64_t step_thread_instructions(const struct step_thread *t);
 const uint8_t *step_thread_packets(const struct step_thread *t, size_t *len,
                                    uint64_t *stream_offset);
 
-/* The first packet that could not be encoded or stored, or line of the truth that could not be written, or 0. */
+/* The first packet that could not be encoded or stored, or line of the truth that could not be written; or that the
+ * code which the thread executes cannot be read; or 0. */
 int step_thread_status(const struct step_thread *t, struct err *err);
 
 #endif

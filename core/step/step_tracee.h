@@ -21,7 +21,7 @@ struct tracee {
     bool armed;     /* events are open */
     bool blocked;   /* not armed, because it blocks or ignores SIGTRAP */
     bool blocked_said;
-    bool blocked_seen; /* it is armed, and did so at the last look */
+    unsigned blocked_looks; /* in a row, at which it did so */
     struct step_events events;
 
     /* While it is stepped: */

@@ -91,6 +91,13 @@ static bool is_ours(pid_t tid)
            strtol(tracer, NULL, 10) == (long)getpid();
 }
 
+/* The main thread can have, and stays until the others have too. */
+static bool has_ended(pid_t pid, pid_t tid)
+{
+    struct proc_stat st;
+    return proc_stat_read("/proc", pid, tid, &st, NULL) < 0 || st.state == 'Z' || st.state == 'X';
+}
+
 static int seize(struct step_tracer *t, pid_t tid, struct err *err)
 {
     if (step_tracer_find(t, tid))
@@ -100,7 +107,7 @@ static int seize(struct step_tracer *t, pid_t tid, struct err *err)
                                   PTRACE_O_TRACESYSGOOD)) != 0) {
         char what[64];
         int cause = errno;
-        if (cause == ESRCH || is_ours(tid))
+        if (cause == ESRCH || is_ours(tid) || has_ended(t->opt.pid, tid))
             return 0;
         snprintf(what, sizeof what, "cannot trace thread %d", (int)tid);
         return ptrace_refusal_explain(err, cause, NULL, t->opt.pid, true, what);
@@ -250,6 +257,7 @@ void step_tracer_free(struct step_tracer *t)
     step_tracer_close_ended(t);
     vec_free(&t->ended);
     step_tracer_free_places(t);
+    step_tracer_close_files(t);
     vec_free(&t->chosen);
     vec_free(&t->tracees);
     step_pages_free(t->pages);

@@ -11,12 +11,22 @@
 struct step_place {
     struct step_site site;
     ino_t ino;
+    int fd; /* its file, one of step_tracer's */
+};
+
+/* A file with places, held open: a path through /proc leads to it only as long as the thread lives by whose number it
+ * goes. */
+struct step_file {
+    dev_t dev;
+    ino_t ino;
+    int fd;
 };
 
 struct step_tracer {
     struct step_tracer_options opt;
     struct step_tracer_callbacks cb;
     VEC(struct step_place) places;
+    VEC(struct step_file) files;
     VEC(pid_t) chosen;
     VEC(struct tracee *) tracees;
     VEC(int) ended; /* events of threads that have ended; see step_tracer_close_ended */
@@ -62,6 +72,7 @@ bool step_tracer_may_step(struct step_tracer *t, struct tracee *e);
 /* True: this thread is to be stepped from the moment it can be. */
 bool step_tracer_wants_all(const struct step_tracer *t, const struct tracee *e);
 void step_tracer_free_places(struct step_tracer *t);
+void step_tracer_close_files(struct step_tracer *t);
 /* Takes out the places whose file is gone, as with the mappings of a program that was replaced. True when
  * there were some. */
 bool step_tracer_forget_gone(struct step_tracer *t);

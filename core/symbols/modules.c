@@ -15,6 +15,7 @@
 #include "core/symbols/debug_file.h"
 #include "core/symbols/dwarf_line.h"
 #include "core/machine/maps.h"
+#include "core/machine/proc_stat.h"
 #include "core/base/vec.h"
 
 #define VDSO_MAX ((uint64_t)1 << 20)
@@ -99,10 +100,16 @@ static bool bias_of(const struct elf_file *elf, const struct map *map, uint64_t 
     return false;
 }
 
+/* What the process's directory in /proc has of this name. */
+static void proc_path(const char *proc_root, pid_t pid, const char *name, char *out, size_t size)
+{
+    snprintf(out, size, "%s/%d/%s", proc_root, (int)proc_living_thread(proc_root, pid), name);
+}
+
 static int open_mem(const struct modules *m)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%d/mem", m->proc_root, (int)m->pid);
+    proc_path(m->proc_root, m->pid, "mem", path, sizeof path);
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -150,10 +157,11 @@ static bool contradicts_memory(const struct modules *m, const struct entry *e)
 static bool was_replaced(const struct modules *m, const struct map *map, int fd)
 {
     struct stat st, now;
-    char path[2 * PATH_MAX];
+    char root[PATH_MAX], path[2 * PATH_MAX];
     if (map->deleted || fstat(fd, &st) != 0)
         return map->deleted;
-    snprintf(path, sizeof path, "%s/%d/root%s", m->proc_root, (int)m->pid, map->path);
+    proc_path(m->proc_root, m->pid, "root", root, sizeof root);
+    snprintf(path, sizeof path, "%s%s", root, map->path);
     return st.st_nlink == 0 || (stat(path, &now) == 0 && now.st_dev == st.st_dev &&
                                 now.st_ino != st.st_ino);
 }
@@ -238,7 +246,7 @@ static void read_exe(const struct modules *m, char *out, size_t size)
 {
     static const char suffix[] = " (deleted)";
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%d/exe", m->proc_root, (int)m->pid);
+    proc_path(m->proc_root, m->pid, "exe", path, sizeof path);
     ssize_t n = readlink(path, out, size - 1);
     out[n < 0 ? 0 : n] = '\0';
     size_t len = strlen(out), cut = sizeof suffix - 1;
@@ -292,17 +300,17 @@ static int scan(struct modules *m, struct err *err)
 /* "" in our own mount namespace, else PROC/PID/root. */
 static char *debug_root(const char *proc_root, pid_t pid)
 {
-    char path[PATH_MAX];
+    char root[PATH_MAX], path[PATH_MAX];
     struct stat theirs, ours;
-    snprintf(path, sizeof path, "%s/%d/root", proc_root, (int)pid);
-    bool same = stat(path, &theirs) != 0 || stat("/", &ours) != 0 ||
+    proc_path(proc_root, pid, "root", root, sizeof root);
+    bool same = stat(root, &theirs) != 0 || stat("/", &ours) != 0 ||
                 (theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino);
     if (same) { /* the same root directory, but perhaps other things mounted below it */
-        snprintf(path, sizeof path, "%s/%d/ns/mnt", proc_root, (int)pid);
+        proc_path(proc_root, pid, "ns/mnt", path, sizeof path);
         same = stat(path, &theirs) != 0 || stat("/proc/self/ns/mnt", &ours) != 0 ||
                theirs.st_ino == ours.st_ino;
     }
-    return same ? xstrdup("") : xasprintf("%s/%d/root", proc_root, (int)pid);
+    return xstrdup(same ? "" : root);
 }
 
 static struct modules *modules_new(const char *proc_root, pid_t pid)

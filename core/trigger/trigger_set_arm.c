@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/base/alloc.h"
+#include "core/machine/proc_stat.h"
 #include "core/trigger/trigger_prepare.h"
 #include "core/trigger/trigger_program.h"
 #include "core/base/utf8.h"
@@ -451,10 +452,10 @@ static bool same_program(pid_t a, pid_t b)
 {
     char path[64];
     struct stat x, y;
-    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)a);
+    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)proc_living_thread("/proc", a));
     if (stat(path, &x) != 0)
         return false;
-    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)b);
+    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)proc_living_thread("/proc", b));
     return stat(path, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 

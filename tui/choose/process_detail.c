@@ -11,6 +11,7 @@
 #include "core/symbols/elf_file.h"
 #include "core/base/fmt.h"
 #include "core/machine/maps.h"
+#include "core/machine/proc_stat.h"
 #include "core/base/vec.h"
 #include "tui/ui/bar.h"
 
@@ -57,7 +58,7 @@ void process_detail_free(struct process_detail *d)
 static void read_program(struct process_detail *d)
 {
     char link[64];
-    snprintf(link, sizeof link, "/proc/%d/exe", (int)d->pid);
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)proc_living_thread("/proc", d->pid));
     ssize_t n = readlink(link, d->exe, sizeof d->exe - 1);
     d->exe[n > 0 ? n : 0] = '\0';
     struct elf_file *f;
