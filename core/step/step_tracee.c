@@ -292,6 +292,26 @@ void tracee_hide_trap_flag(const struct tracee *t, uint64_t sp)
                (void *)(uintptr_t)(word & ~(uint64_t)TRAP_FLAG));
 }
 
+static bool is_stack_pointer(const ZydisDecodedOperand *op)
+{
+    return op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->reg.value == ZYDIS_REGISTER_RSP;
+}
+
+/* Of an instruction whose first operand is the stack pointer. */
+static int64_t growth_by_arithmetic(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *op)
+{
+    bool immediate = op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+    bool from_itself = op[1].type == ZYDIS_OPERAND_TYPE_MEMORY && op[1].mem.base == ZYDIS_REGISTER_RSP &&
+                       op[1].mem.index == ZYDIS_REGISTER_NONE;
+    if (insn->mnemonic == ZYDIS_MNEMONIC_SUB && immediate)
+        return op[1].imm.value.s;
+    if (insn->mnemonic == ZYDIS_MNEMONIC_ADD && immediate)
+        return -op[1].imm.value.s;
+    if (insn->mnemonic == ZYDIS_MNEMONIC_LEA && from_itself)
+        return -op[1].mem.disp.value;
+    return 0;
+}
+
 int64_t tracee_stack_growth(const uint8_t *code, size_t n)
 {
     ZydisDecoder decoder;
@@ -300,14 +320,23 @@ int64_t tracee_stack_growth(const uint8_t *code, size_t n)
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code, n, &insn, op)))
         return 0;
-    if (insn.mnemonic == ZYDIS_MNEMONIC_PUSH)
+    switch ((int)insn.mnemonic) {
+    case ZYDIS_MNEMONIC_PUSH:
+    case ZYDIS_MNEMONIC_PUSHF:
+    case ZYDIS_MNEMONIC_PUSHFQ:
         return insn.operand_width / 8;
-    if (insn.mnemonic == ZYDIS_MNEMONIC_CALL)
+    case ZYDIS_MNEMONIC_POP:
+        return is_stack_pointer(&op[0]) ? 0 : -(insn.operand_width / 8);
+    case ZYDIS_MNEMONIC_POPF:
+    case ZYDIS_MNEMONIC_POPFQ:
+        return -(insn.operand_width / 8);
+    case ZYDIS_MNEMONIC_CALL:
         return 8;
-    if (insn.mnemonic == ZYDIS_MNEMONIC_RET)
+    case ZYDIS_MNEMONIC_RET:
         return -8 - (op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? (int64_t)op[0].imm.value.u : 0);
-    if (insn.mnemonic == ZYDIS_MNEMONIC_SUB && op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-        op[0].reg.value == ZYDIS_REGISTER_RSP && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-        return op[1].imm.value.s;
-    return 0;
+    case ZYDIS_MNEMONIC_ENTER: /* the frame pointer, those of the enclosing levels, the frame */
+        return 8 + 8 * (int64_t)(op[1].imm.value.u % 32) + (int64_t)op[0].imm.value.u;
+    default:
+        return is_stack_pointer(&op[0]) ? growth_by_arithmetic(&insn, op) : 0;
+    }
 }

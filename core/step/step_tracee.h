@@ -118,8 +118,8 @@ void tracee_remask_trap(struct tracee *t);
 /* The trap flag of ours that PUSHF has just stored at sp must not become the program's own. */
 void tracee_hide_trap_flag(const struct tracee *t, uint64_t sp);
 
-/* Bytes by which the instruction has lowered the stack pointer, for those that begin functions (push,
- * sub, call) or are one (ret, negative); 0 for others. */
+/* Bytes by which the instruction has lowered the stack pointer (negative: raised), of those that do so by an amount of
+ * their own: push, pop, pushf, popf, sub, add, lea, enter, call, ret. 0 for others. */
 int64_t tracee_stack_growth(const uint8_t *code, size_t n);
 
 #endif

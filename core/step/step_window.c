@@ -140,13 +140,15 @@ void step_window_follow(struct tracee *e, uint64_t sp)
 }
 
 /* True when the call that the window is about has been left: its return slot is gone from the stack, by
- * a return, a jump (longjmp, an exception), or a signal frame's end. Another stack (a fibre, a signal
- * stack) says nothing about it. Of a window that began inside a function only a return tells for certain. */
+ * a return, a jump (longjmp, an exception), or a signal frame's end; a system call with the slot alone popped is
+ * made by a function that pushes it again (vfork). Another stack (a fibre, a signal stack) says nothing about it. Of
+ * a window that began inside a function only a return tells for certain. */
 static bool call_left(const struct tracee *e, uint64_t sp)
 {
     bool may_jump = e->insn.kind == STEP_JUMP_INDIRECT || e->insn.kind == STEP_SYSCALL;
     bool may_leave = e->insn.kind == STEP_RETURN || (may_jump && !e->inside);
-    return e->entry_sp && may_leave && sp > e->entry_sp && sp >= e->stack_start &&
+    uint64_t above = e->entry_sp + (e->insn.kind == STEP_SYSCALL ? sizeof(uint64_t) : 0);
+    return e->entry_sp && may_leave && sp > above && sp >= e->stack_start &&
            sp < e->stack_end && (e->main_stack || sp - e->entry_sp < OTHER_STACK);
 }
 
