@@ -70,14 +70,14 @@ esac
 check 'a snapshot at the end' [ -f "$dir/snap-1/perf.data" ]
 
 # 6. JSON lines, two snapshots, a duration.
-"$mtui" attach -p "$pid" -t handle_request --max-snapshots 2 --duration 30s --batch --json -o "$tmp/json" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--json: exit $?"
+"$mtui" attach -p "$pid" -t handle_request --max-snapshots 2 --duration 30s --batch --json --json-end -o "$tmp/json" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--json: exit $?"
 check 'two lines' [ "$(grep -c '^{"snapshot":[12],"dir":".*","trigger":"handle_request","tid":[0-9]*,.*}$' "$tmp/out")" = 2 ]
 hit=$(awk -F '\t' '$8 == 1 { printf "\"tid\":%s,\"time_ns\":%s,\"pid\":'"$pid"',\"comm\":\"batch_target\",\"arg1\":\"0x%s\",\"arg2\":\"0x%s\",", $2, $1, $5, $6 }' "$tmp/json/hits.tsv")
 check 'with what hits.tsv has of the hit' grep -qF ",$hit" "$tmp/out"
 check 'no return value at an entry, no duration' sh -c "! grep -q '\"ret\"\|\"duration_ns\"' '$tmp/out'"
 check 'the last line has the end' sh -c "tail -n 1 '$tmp/out' | grep -qx '{\"end\":\"snapshots\",\"sentence\":\"2 snapshots taken, as asked for\",\"dir\":\"$tmp/json\",\"snapshots\":2,\"hits\":[0-9]*}'"
 check 'and is the only one' [ "$(wc -l <"$tmp/out")" = 3 ]
-"$mtui" attach -p "$pid" -t handle_reqest --batch --json -o "$tmp/none" >"$tmp/out" 2>"$tmp/err" </dev/null
+"$mtui" attach -p "$pid" -t handle_reqest --batch --json --json-end -o "$tmp/none" >"$tmp/out" 2>"$tmp/err" </dev/null
 check 'json of a misspelt function' grep -qx '{"end":"not-found","sentence":"no function handle_reqest.*near: .*handle_request.*","snapshots":0}' "$tmp/out"
 check 'hits.tsv is in the order of time' [ "$(tail -n +2 "$tmp/json/hits.tsv" | cut -f1 | sort -nc 2>&1)" = '' ]
 # How full the ring was: wholly, after waiting for that; hardly, of one that takes minutes to fill.
@@ -97,7 +97,9 @@ check 'never the Nth: not never hit' sh -c "! grep -q 'never hit' '$tmp/err'"
 kill -9 $busy
 "$mtui" attach -p "$pid" --mode trigger --duration 300ms --batch -o "$tmp/dur" >"$tmp/out" 2>"$tmp/err" </dev/null
 check 'no snapshot in time: exit 1' [ $? -eq 1 ]
-"$mtui" attach -p "$pid" --duration 300ms --batch --json -o "$tmp/durj" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--json without a trigger: exit $?"
+"$mtui" attach -p "$pid" --duration 300ms --batch --json -o "$tmp/durj1" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--json: exit $?"
+check 'a line a snapshot, and no other' [ "$(grep -c '^{"snapshot":1,' "$tmp/out") $(wc -l <"$tmp/out")" = '1 1' ]
+"$mtui" attach -p "$pid" --duration 300ms --batch --json --json-end -o "$tmp/durj" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--json without a trigger: exit $?"
 check 'of no hit there is no thread nor time' grep -q '^{"snapshot":1,.*"trigger":"end","pid":'"$pid"',"comm":"batch_target","still_running":false,"bytes":' "$tmp/out"
 check 'the end: the duration' grep -qx '{"end":"duration","sentence":"stopped after 300 ms, as asked for","dir":".*","snapshots":1}' "$tmp/out"
 

@@ -41,7 +41,7 @@ check 'the directory all the same' [ "$(cat "$tmp/out")" = "$tmp/k1s" ]
 check 'and said what is kept' grep -q 'killed by signal 9.*what was written is kept' "$tmp/err"
 
 # 1b. SIGTERM lets perf write its ring: nothing of it is lost, and that is not said.
-begin "$mtui" attach -p "$pid" --mode ring --batch --json -o "$tmp/k1t"
+begin "$mtui" attach -p "$pid" --mode ring --batch --json --json-end -o "$tmp/k1t"
 wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
 find_perf_of "$pid" || bad 'no perf'
 # shellcheck disable=SC2086
@@ -59,7 +59,7 @@ thrower=$!
 targets="$targets $thrower"
 exec 6>"$tmp/in.throw"
 wait_for 100 grep -q ready "$tmp/out.throw" || bad 'victim_throw does not start'
-begin "$mtui" attach -p "$thrower" -t thrower --slower-than 90s --batch --json -o "$tmp/thrown"
+begin "$mtui" attach -p "$thrower" -t thrower --slower-than 90s --batch --json --json-end -o "$tmp/thrown"
 wait_for 100 grep -q recording "$tmp/err" || bad 'does not arm'
 echo 'throw 200' >&6
 wait_for 100 grep -q 'done 100' "$tmp/out.throw" || bad 'nothing is thrown'
@@ -134,7 +134,7 @@ bash -c 'read -r _; exec sleep 600' <"$tmp/in.shell" &
 shell=$!
 targets="$targets $shell"
 exec 6>"$tmp/in.shell"
-begin "$mtui" attach -p "$shell" -t execute_command --batch --json -o "$tmp/replaced"
+begin "$mtui" attach -p "$shell" -t execute_command --batch --json --json-end -o "$tmp/replaced"
 wait_for 100 grep -q recording "$tmp/err" || bad 'a shell is not armed'
 echo >&6
 end_of_job 100

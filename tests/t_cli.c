@@ -92,7 +92,7 @@ static void test_attach(void **state)
           "attach -p 1,22 -p333 -r pt -t main -t ns::f@return -t main --slower-than 2ms --hits 5 "
           "--hold-off 1s --not-before 10ms --max-snapshots 7 -s 16M --freq 99 --call-graph dwarf "
           "--duration 3s --tid 4,5 --children --kernel --control signals -o d --timing low "
-          "--batch --json --force");
+          "--batch --json --json-end --force");
     const struct session_setup *s = &c.setup;
     assert_int_equal(s->n_pids, 3);
     assert_int_equal(s->pids[1], 22);
@@ -109,7 +109,7 @@ static void test_attach(void **state)
     assert_int_equal(s->call_graph, PLAN_CALL_GRAPH_DWARF);
     assert_true(s->duration_ns == 3000000000u);
     assert_int_equal(s->n_tids, 2);
-    assert_true(s->children && s->kernel && s->force && c.batch && c.json && !c.print);
+    assert_true(s->children && s->kernel && s->force && c.batch && c.json && c.json_end && !c.print);
     assert_int_equal(s->control, PLAN_CONTROL_SIGNALS);
     assert_int_equal(s->timing, PLAN_TIMING_LOW);
     assert_string_equal(s->output, "d");
@@ -177,6 +177,7 @@ static void test_refused(void **state)
     refuses("attach -p 1 -t /(/", "--trigger");
     refuses("attach -p 1 -t f --mode ring", "--mode trigger");
     refuses("attach -p 1 --json", "--batch");
+    refuses("attach -p 1 --batch --json-end", "--json");
     refuses("attach -p 1 -s 0", "--size");
     refuses("attach -p 1 --hits 0", "--hits");
     refuses("run", "mtui run [OPTIONS] -- CMD");
@@ -234,6 +235,7 @@ static void test_help(void **state)
         "--truth",
         "--batch",
         "--json",
+        "--json-end",
         "--print",
         "--force",
         "--snapshot",

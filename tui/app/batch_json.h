@@ -1,4 +1,4 @@
-/* What `--batch --json` prints on stdout: a line for each snapshot, and one when it ends. The manual page (doc.c) lists
+/* What `--batch --json` prints on stdout: a line for each snapshot, and with `--json-end` one when it ends. The manual page (doc.c) lists
  * the members; those whose value is not known are left out. */
 #ifndef MTUI_TUI_BATCH_JSON_H
 #define MTUI_TUI_BATCH_JSON_H

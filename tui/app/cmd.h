@@ -29,10 +29,16 @@ struct cmd_machine {
 };
 void cmd_probe_machine(struct cmd_machine *m, bool interactive);
 
-/* Records without a screen until everything is done; prints the directory, or with json a line for each
- * snapshot. When dir is not NULL it gets the path of the directory that holds a snapshot (the caller
- * frees), and nothing is printed on stdout. */
-int cmd_batch(struct cmd_machine *m, const struct session_setup *setup, bool json, char **dir);
+/* What a batch prints on stdout. */
+enum batch_output {
+    BATCH_DIRECTORY, /* of the recording, when a snapshot was written */
+    BATCH_JSON,      /* a line for each snapshot */
+    BATCH_JSON_END   /* and one for the end */
+};
+
+/* Records without a screen until everything is done. When dir is not NULL it gets the path of the directory that
+ * holds a snapshot (the caller frees), which is not printed then. */
+int cmd_batch(struct cmd_machine *m, const struct session_setup *setup, enum batch_output output, char **dir);
 
 /* True when both stdin and stdout are terminals. */
 bool cmd_has_terminal(void);

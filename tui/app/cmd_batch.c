@@ -17,7 +17,8 @@
 struct batch {
     struct loop *loop;
     struct session *session;
-    bool json, quiet, done, armed, asked;
+    enum batch_output output;
+    bool quiet, done, armed, asked;
     int output_errno; /* why stdout takes no more; 0: it does */
     uint64_t said; /* log lines looked at */
     size_t snapshots;
@@ -37,7 +38,7 @@ static void on_snapshot(void *arg, const struct session_snapshot *s)
     if (s->number == 0)
         return;
     b->snapshots++;
-    if (!b->json || b->output_errno)
+    if (b->output == BATCH_DIRECTORY || b->output_errno)
         return;
     errno = 0;
     batch_json_snapshot(b->session, s);
@@ -188,12 +189,12 @@ static int finish(struct batch *b, char **dir)
     const char *path = snapshot_dir_path(session_dir(b->session));
     if (b->snapshots && dir)
         *dir = xstrdup(path);
-    if (b->snapshots && !dir && !b->json) {
+    if (b->snapshots && !dir && b->output == BATCH_DIRECTORY) {
         errno = 0;
         puts(path);
         b->output_errno = flush_output();
     }
-    if (b->json && !b->output_errno) {
+    if (b->output == BATCH_JSON_END && !b->output_errno) {
         errno = 0;
         batch_json_end(b->session, b->snapshots);
         b->output_errno = flush_output();
@@ -215,16 +216,16 @@ static int finish(struct batch *b, char **dir)
     return 1;
 }
 
-int cmd_batch(struct cmd_machine *m, const struct session_setup *setup, bool json, char **dir)
+int cmd_batch(struct cmd_machine *m, const struct session_setup *setup, enum batch_output output, char **dir)
 {
     static const struct session_callbacks callbacks = {.snapshot = on_snapshot, .ended = on_ended};
-    struct batch b = {.loop = loop_new(), .json = json, .quiet = dir != NULL};
+    struct batch b = {.loop = loop_new(), .output = output, .quiet = dir != NULL};
     struct err err;
     cmd_catch_signals();
     int rc = session_start(&b.session, b.loop, setup, &m->session, &callbacks, &b, &err);
     if (rc < 0) {
         loop_free(b.loop);
-        if (json)
+        if (output == BATCH_JSON_END)
             batch_json_refused(&err);
         return cmd_fail(&err);
     }

@@ -108,7 +108,7 @@ static int demo_batch(struct cli *c)
     struct recording *r;
     struct open_options open = {.snapshot = OPEN_LAST, .stdin_fd = -1};
     cmd_probe_machine(m, false);
-    int status = cmd_batch(m, &c->setup, false, &dir);
+    int status = cmd_batch(m, &c->setup, BATCH_DIRECTORY, &dir);
     free(m);
     if (!dir)
         return status;

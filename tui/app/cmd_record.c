@@ -63,7 +63,7 @@ int cmd_record(struct cli *c)
     c->setup.inherit_stdio = true;
     if (!c->setup.when.max_snapshots)
         c->setup.when.max_snapshots = 1;
-    int rc = cmd_batch(m, &c->setup, c->json, NULL);
+    int rc = cmd_batch(m, &c->setup, c->json_end ? BATCH_JSON_END : c->json ? BATCH_JSON : BATCH_DIRECTORY, NULL);
     free(m);
     return rc;
 }

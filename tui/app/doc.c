@@ -206,7 +206,7 @@ static void man_tail(FILE *out)
           "costs the program, as measured; how often the triggers are hit.\n"
           ".TP\n.BR window_end ,\\  window_instructions ,\\  window_wall_ns\nRecorder step: why the window ended, and "
           "what it held.\n"
-          ".PP\nThe last line says how it ended. It has no member\n.IR snapshot .\n"
+          ".PP\nWith \\-\\-json\\-end a last line says how it ended. It has no member\n.IR snapshot .\n"
           ".TP\n.B end\n\\(dqduration\\(dq, \\(dqsnapshots\\(dq (as many as asked for), \\(dqstopped\\(dq (by a signal), "
           "\\(dqtarget\\-exited\\(dq, \\(dqtarget\\-killed\\(dq (of a program that mtui started), "
           "\\(dqprogram\\-replaced\\(dq (by one without the triggers), \\(dqnot\\-started\\(dq, \\(dqtoo\\-hot\\(dq (see "

@@ -174,6 +174,8 @@ static int check_recording(const struct cli *c, struct err *err)
         return err_set(err, MTUI_E_INVAL, "attach needs a process: -p PID[,PID...]");
     if (c->json && !c->batch)
         return err_set(err, MTUI_E_INVAL, "--json goes with --batch");
+    if (c->json_end && !c->json)
+        return err_set(err, MTUI_E_INVAL, "--json-end goes with --batch --json");
     if (s->when.slower_than_ns && !s->n_triggers)
         return err_set(err, MTUI_E_INVAL, "--slower-than needs a function to watch: -t SYMBOL");
     if (s->n_triggers && !s->auto_mode && s->mode != PLAN_TRIGGER)

@@ -36,7 +36,7 @@ struct cli {
     bool help, version;
     /* run, attach */
     struct session_setup setup;
-    bool batch, json, print;
+    bool batch, json, json_end, print;
     /* open, export; the hidden demo-program: how much work it does */
     const char *path;
     enum cli_which which;

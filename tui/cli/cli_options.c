@@ -361,6 +361,7 @@ FLAG(set_kernel, setup.kernel)
 FLAG(set_force, setup.force)
 FLAG(set_batch, batch)
 FLAG(set_json, json)
+FLAG(set_json_end, json_end)
 FLAG(set_print, print)
 FLAG(set_help, help)
 FLAG(set_version, version)
@@ -408,7 +409,8 @@ const struct cli_option cli_options[] = {
     {0, "truth", "FILE", "step: also write each branch with its stack pointer", RECORD, set_truth},
     {0, "batch", NULL, "no screen: record, wait, print the snapshot directory, exit", RECORD | DEMO,
      set_batch},
-    {0, "json", NULL, "with --batch: instead a line of JSON for each snapshot, and one for the end", RECORD, set_json},
+    {0, "json", NULL, "with --batch: one line of JSON a snapshot instead", RECORD, set_json},
+    {0, "json-end", NULL, "with --json: also a last line that says how it ended", RECORD, set_json_end},
     {0, "print", NULL, "print the command that would record, and exit", RECORD, set_print},
     {0, "force", NULL, "arm although the measured call rate makes the trigger costly", RECORD,
      set_force},
