@@ -115,11 +115,11 @@ else
     umount "$tmp/small"
 fi
 
-# A program from its first instruction.
+# A program from its first instruction; its exec took two ticks.
 "$mtui" run -r step --budget 3000 --batch -o "$tmp/run" -- /bin/true >"$tmp/out" 2>"$tmp/err" </dev/null || bad "run: exit $?"
 check 'the directory of run' [ "$(cat "$tmp/out")" = "$tmp/run" ]
-check 'from the first instruction' sh -c "'$mtui' export -f branches '$tmp/run' 2>/dev/null | sed -n 2p | grep -qP '^1000000000\t\d+\t-1\tbegin\t0\t'"
-check 'to the end of the budget, once' [ "$(grep -cP '^1000003000\t\d+\t\d+\tend:budget\t' "$tmp/run/anchors.tsv") $(grep -c 'end' "$tmp/run/anchors.tsv")" = '1 1' ]
+check 'from the first instruction' sh -c "'$mtui' export -f branches '$tmp/run' 2>/dev/null | sed -n 2p | grep -qP '^1000000002\t\d+\t-1\tbegin\t0\t'"
+check 'to the end of the budget, once' [ "$(grep -cP '^1000003002\t\d+\t\d+\tend:budget\t' "$tmp/run/anchors.tsv") $(grep -c 'end' "$tmp/run/anchors.tsv")" = '1 1' ]
 # And from a function in it, found before it runs.
 mkfifo "$tmp/hold"
 exec 6<>"$tmp/hold"

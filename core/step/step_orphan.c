@@ -21,7 +21,7 @@ bool step_orphan_are_we(pid_t parent, int ctl_fd)
     struct proc_stat stat;
     if (getppid() != parent || (poll(&ctl, 1, 0) == 1 && ctl.revents & POLLHUP))
         return true;
-    int rc = proc_stat_read("/proc", parent, 0, &stat, NULL);
+    int rc = proc_stat_read("/proc", parent, parent, &stat, NULL); /* the first thread's own */
     return rc == MTUI_E_GONE || (rc == 0 && (stat.state == 'Z' || stat.state == 'X'));
 }
 
