@@ -114,6 +114,33 @@ static void place_inside_an_entry(void **state)
     assert_true(stepper_end(&s) > 1);
 }
 
+/* Triggers of two kinds may have the same function among theirs: it is a hit of each. */
+static void two_at_one_place(void **state)
+{
+    static const struct step_recorder_options each = {.tracer = {.at_sites = true, .budget = 200000}};
+    const char *places[] = {"recurse", "recurse"};
+    struct stepper s;
+    int tid[2], verdict;
+    unsigned member;
+    uint64_t address[2];
+    (void)state;
+    stepper_start_gated(&s, "recursion");
+    stepper_sites(&s, places, 2);
+    stepper_record(&s, &each, true);
+    stepper_command(&s, "enable");
+    stepper_go(&s);
+    for (unsigned i = 0; i < 2; i++) {
+        const char *start = i ? "hit 1 " : "hit 0 ", *hit = strstr(stepper_wait(&s, start), start);
+        assert_int_equal(sscanf(hit + strlen(start), "%u %d %d %" SCNx64, &member, &verdict, &tid[i], &address[i]), 4);
+    }
+    assert_int_equal(tid[0], tid[1]);
+    assert_int_equal(address[0], address[1]);
+    assert_int_equal(address[0], stepper_address(&s, "recurse"));
+    stepper_stop(&s);
+    stepper_runs_free(&s, "recurse");
+    stepper_end(&s);
+}
+
 /* Probes that are not the recorder's own: somebody counts the calls meanwhile. */
 static void probes_of_others(void **state)
 {
@@ -205,6 +232,7 @@ int main(void)
         cmocka_unit_test(nested_triggers),
         cmocka_unit_test(place_inside),
         cmocka_unit_test(place_inside_an_entry),
+        cmocka_unit_test(two_at_one_place),
         cmocka_unit_test(probes_of_others),
         cmocka_unit_test(threads_that_come_and_go),
     };

@@ -30,7 +30,7 @@ void step_tracer_close_files(struct step_tracer *t)
     vec_free(&t->files);
 }
 
-bool step_tracer_forget_gone(struct step_tracer *t)
+void step_tracer_forget_gone(struct step_tracer *t)
 {
     size_t kept = 0, n = t->places.len;
     for (size_t i = 0; i < n; i++) {
@@ -41,7 +41,6 @@ bool step_tracer_forget_gone(struct step_tracer *t)
             free(p->site.path);
     }
     t->places.len = kept;
-    return kept < n;
 }
 
 static bool same_place(const struct step_place *a, const struct step_place *b)

@@ -261,8 +261,7 @@ static void on_exec(struct step_tracer *t, struct tracee *e)
     take_over(t, e);
     step_tracer_disarm(e); /* the kernel has taken the events out */
     t->exec_seen = true;
-    if (step_tracer_forget_gone(t))
-        step_tracer_say(t, "the program was replaced by another (exec): its triggers are gone with it");
+    step_tracer_forget_gone(t);
     if (e->steps) /* its call is gone with its program */
         step_window_end_in_kernel(t, e, STEP_END_REPLACED);
     step_tracer_disarm(e); /* the window's end has armed it by the former mappings */

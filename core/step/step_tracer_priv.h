@@ -73,9 +73,9 @@ bool step_tracer_may_step(struct step_tracer *t, struct tracee *e);
 bool step_tracer_wants_all(const struct step_tracer *t, const struct tracee *e);
 void step_tracer_free_places(struct step_tracer *t);
 void step_tracer_close_files(struct step_tracer *t);
-/* Takes out the places whose file is gone, as with the mappings of a program that was replaced. True when
- * there were some. */
-bool step_tracer_forget_gone(struct step_tracer *t);
+/* Takes out the places whose file is gone, as with the mappings of a program that was replaced. Whoever told of them
+ * tells what becomes of the triggers. */
+void step_tracer_forget_gone(struct step_tracer *t);
 /* Where a site is in the target, by the mappings as they were read last; 0: nowhere. */
 uint64_t step_tracer_site_address(const struct step_tracer *t, const struct step_place *p);
 

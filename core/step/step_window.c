@@ -97,6 +97,22 @@ static void find_stack(struct step_tracer *t, struct tracee *e, uint64_t sp)
     e->main_stack = stack && strcmp(stack->path, "[stack]") == 0;
 }
 
+/* Every trigger at this place is told: the kernel sends one signal for all that was hit by an instruction. Whether
+ * one of them wants the call. */
+static bool tell_hit(struct step_tracer *t, const struct step_place *place, struct step_hit hit)
+{
+    bool wanted = false;
+    for (size_t i = 0; i < t->places.len; i++) {
+        const struct step_place *p = &t->places.data[i];
+        if (p->ino != place->ino || p->site.offset != place->site.offset)
+            continue;
+        hit.trigger = p->site.trigger;
+        hit.member = p->site.member;
+        wanted |= t->cb.hit(t->cb.arg, &hit);
+    }
+    return wanted;
+}
+
 void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site, bool ahead,
                        const struct user_regs_struct *regs)
 {
@@ -105,13 +121,11 @@ void step_window_enter(struct step_tracer *t, struct tracee *e, size_t site, boo
         step_tracer_refresh(t); /* a file mapped since */
     uint64_t addr = ahead ? regs->rip : step_tracer_site_address(t, place);
     struct step_hit hit = {.tid = e->tid,
-                           .trigger = place->site.trigger,
-                           .member = place->site.member,
                            .address = addr,
                            .clock = t->clock,
                            .arg1 = regs->rdi,
                            .arg2 = regs->rsi};
-    if (!step_tracer_may_step(t, e) || !t->cb.hit || !t->cb.hit(t->cb.arg, &hit))
+    if (!step_tracer_may_step(t, e) || !t->cb.hit || !tell_hit(t, place, hit))
         return;
     step_window_begin(t, e);
     uint8_t code[STEP_INSN_MAX];

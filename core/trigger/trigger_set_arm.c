@@ -486,7 +486,8 @@ void trigger_set_on_event(void *arg, const struct probe_event *event)
             on_exec(s, p, event->name);
         break;
     case PROBE_MAPPED:
-        if (p && (something_pends(s, p) || p->changed))
+        /* The first look after an exec may be at a program that is just being mapped. */
+        if (p && (something_pends(s, p) || p->changed || (p->look && p->unread)))
             plan_look(s, p);
         break;
     case PROBE_PROCESS_ENDED:
