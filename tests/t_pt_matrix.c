@@ -99,8 +99,9 @@ static const struct row {
 #define ENCODINGS_MIN 5 /* of a program */
 #define APPLIED_MIN   5 /* of an encoding */
 
-/* The recorder tells the encoder of every instruction; what is encoded again, of branches only. */
-static const struct rule as_recorded = {"as recorded", false, false, EXACT, 6, EXACT, NULL};
+/* The recorder tells the encoder of every instruction; what is encoded again, of branches only. So there are MTCs in
+ * the midst of repeated string instructions, where perf's estimate and ours are at times rounded to different sides. */
+static const struct rule as_recorded = {"as recorded", false, false, 1, 6, EXACT, "rounding around MTCs"};
 
 static bool has_word(const char *words, const char *word)
 {
