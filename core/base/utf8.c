@@ -111,8 +111,10 @@ int utf8_is_unsafe(uint32_t cp)
            cp == 0x200f || cp == 0x061c;
 }
 
+#define UNIT_MAX 17 /* what one character becomes at most: four bytes as \x.., and a NUL */
+
 /* One unit of escaped output for the n bytes at s; returns its length. */
-static size_t escape_unit(char unit[17], const char *s, size_t n, uint32_t cp)
+static size_t escape_unit(char unit[UNIT_MAX], const char *s, size_t n, uint32_t cp)
 {
     switch (cp) {
     case '\t':
@@ -140,84 +142,69 @@ static size_t escape_unit(char unit[17], const char *s, size_t n, uint32_t cp)
     return len;
 }
 
-static size_t escape(char *out, size_t size, const char *s, size_t len, bool backslash)
+/* Writes what becomes of one character, s[0..n) in the text, and returns its length. */
+typedef size_t write_unit(char unit[UNIT_MAX], const char *s, size_t n, uint32_t cp);
+
+/* Character by character, as many as fit whole. */
+static size_t rewrite(char *out, size_t size, const char *s, size_t len, write_unit *write)
 {
     size_t used = 0;
-    if (!size)
-        return 0;
     for (size_t at = 0; at < len;) {
         uint32_t cp;
-        char unit[17];
+        char unit[UNIT_MAX];
         size_t n = utf8_decode(s + at, len - at, &cp);
-        size_t m = 1;
-        if (cp == '\\' && !backslash)
-            unit[0] = '\\';
-        else
-            m = escape_unit(unit, s + at, n, cp);
+        size_t m = write(unit, s + at, n, cp);
         if (used + m + 1 > size)
             break;
         memcpy(out + used, unit, m);
         used += m;
         at += n;
     }
-    out[used] = '\0';
+    if (size)
+        out[used] = '\0';
     return used;
 }
 
 size_t utf8_escape(char *out, size_t size, const char *s, size_t len)
 {
-    return escape(out, size, s, len, true);
+    return rewrite(out, size, s, len, escape_unit);
+}
+
+static size_t readable_unit(char unit[UNIT_MAX], const char *s, size_t n, uint32_t cp)
+{
+    return cp == '\\' ? utf8_encode(cp, unit) : escape_unit(unit, s, n, cp);
 }
 
 size_t utf8_readable(char *out, size_t size, const char *s, size_t len)
 {
-    return escape(out, size, s, len, false);
+    return rewrite(out, size, s, len, readable_unit);
+}
+
+static size_t valid_unit(char unit[UNIT_MAX], const char *s, size_t n, uint32_t cp)
+{
+    (void)s;
+    (void)n;
+    return utf8_encode(cp, unit);
 }
 
 size_t utf8_valid(char *out, size_t size, const char *s, size_t len)
 {
-    size_t used = 0;
-    for (size_t at = 0; at < len;) {
-        uint32_t cp;
-        char unit[4];
-        at += utf8_decode(s + at, len - at, &cp);
-        const size_t n = utf8_encode(cp, unit);
-        if (used + n + 1 > size)
-            break;
-        memcpy(out + used, unit, n);
-        used += n;
-    }
-    if (size)
-        out[used] = '\0';
-    return used;
+    return rewrite(out, size, s, len, valid_unit);
 }
 
-/* One character of a JSON string; returns its length. What is not safe to show lies below 0x10000. */
-static size_t json_unit(char unit[8], uint32_t cp)
+/* What is not safe to show lies below 0x10000. */
+static size_t json_unit(char unit[UNIT_MAX], const char *s, size_t n, uint32_t cp)
 {
     static const char named[] = "\"\\\t\n\r", letters[] = "\"\\tnr";
     const char *known = cp && cp < 0x80 ? strchr(named, (int)cp) : NULL;
     if (known)
         return (size_t)sprintf(unit, "\\%c", letters[known - named]);
-    return utf8_is_unsafe(cp) ? (size_t)sprintf(unit, "\\u%04x", (unsigned)cp) : utf8_encode(cp, unit);
+    return utf8_is_unsafe(cp) ? (size_t)sprintf(unit, "\\u%04x", (unsigned)cp) : valid_unit(unit, s, n, cp);
 }
 
 size_t utf8_json(char *out, size_t size, const char *s, size_t len)
 {
-    size_t used = 0;
-    for (size_t at = 0; at < len;) {
-        uint32_t cp;
-        char unit[8];
-        at += utf8_decode(s + at, len - at, &cp);
-        const size_t n = json_unit(unit, cp);
-        if (used + n + 1 > size)
-            break;
-        memcpy(out + used, unit, n);
-        used += n;
-    }
-    if (size)
-        out[used] = '\0';
-    return used;
+    return rewrite(out, size, s, len, json_unit);
 }
 
 static int hex_digit(char c)
