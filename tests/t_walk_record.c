@@ -45,7 +45,7 @@ static const char browsing[] = "wait ended 100s\n"
                                "log\n"
                                "wait decoded 3 100s\n"
                                "first\nenter\nwait screen timeline 100s\nwait text \"snap 1\" 100s\n"
-                               "wait text handle_request 100s\nsave-screen %s/browse1\nback\n"
+                               "wait text batch_target 100s\nsave-screen %s/browse1\nback\n"
                                "first\ndown\nenter\nwait screen timeline 100s\nwait text \"snap 2\" 100s\n"
                                "save-screen %s/browse2\nback\n"
                                "first\ndown\ndown\nenter\nwait screen timeline 100s\n"
@@ -143,6 +143,7 @@ static void test_stepped(void **state)
 
 /* ---- One after the other ---- */
 
+/* A call this short may not have been sampled at all: its trigger's mark is there always, among the events. */
 static const char again[] = "wait armed 100s\n"
                             "wait snapshots 1 100s\n"
                             "save-screen %s/recording1\n"
@@ -150,7 +151,8 @@ static const char again[] = "wait armed 100s\n"
                             "wait ended 100s\n"
                             "save-screen %s/ended1\n"
                             "wait decoded 1 100s\n"
-                            "first\nenter\nwait screen timeline 100s\nwait text handle_request 100s\nback\n"
+                            "first\nenter\nwait screen timeline 100s\nwait text batch_target 100s\n"
+                            "events\nwait screen events 100s\nwait text handle_request 100s\nrecord\n"
                             "start-stop\n"
                             "wait armed 100s\n"
                             "wait text [ENABLED] 100s\n"
@@ -160,12 +162,13 @@ static const char again[] = "wait armed 100s\n"
                             "wait snapshots 2 100s\n"
                             "wait decoded 2 100s\n"
                             "first\ndown\nenter\nwait screen timeline 100s\nwait text \"snap 2\" 100s\n"
-                            "wait text handle_request 100s\nback\n"
+                            "wait text batch_target 100s\nback\n"
                             "start-stop\n"
                             "wait ended 100s\n"
                             "save-screen %s/ended2\n"
                             "first\nenter\nwait screen timeline 100s\nwait text \"snap 1\" 100s\n"
-                            "wait text handle_request 100s\nsave-screen %s/timeline2\nquit\n";
+                            "wait text batch_target 100s\nsave-screen %s/timeline2\n"
+                            "events\nwait screen events 100s\nwait text handle_request 100s\nquit\n";
 
 static uint64_t count(const struct walk *b, const char *command)
 {
@@ -192,7 +195,7 @@ static void test_two_recordings_in_a_row(void **state)
     walk_assert_screen(&b, "ended1", ended);
     walk_assert_screen(&b, "recording2", recorded);
     walk_assert_screen(&b, "ended2", ended);
-    walk_assert_screen(&b, "timeline2", (const char *const[]){"snap 1", "handle_request", "batch_target", NULL});
+    walk_assert_screen(&b, "timeline2", (const char *const[]){"snap 1", "batch_target", NULL});
     assert_int_equal(count(&b, "ls -d */ | wc -l"), 2);
     assert_int_equal(count(&b, "ls */session.ini | wc -l"), 2);
     assert_int_equal(count(&b, "ls */snap-[0-9]*/perf.data | wc -l"), 3);
