@@ -6,12 +6,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/step/step_code.h"
 #include "lib_branches.h"
 #include "lib_program.h"
 #include "lib_run.h"
@@ -134,6 +139,51 @@ static void threads(void **state)
     step_way("--mode whole", "threads", 4, 8);
 }
 
+static bool has_mapped(const struct maps *maps, const char *path)
+{
+    for (size_t i = 0; i < maps_count(maps); i++)
+        if (strcmp(maps_at(maps, i)->path, path) == 0)
+            return true;
+    return false;
+}
+
+/* Between an execve(2) and the stop that tells of it the new program's mappings are not taken for the former one's. */
+static void mappings_wait_for_the_exec(void **state)
+{
+    (void)state;
+    char program[PATH_MAX], us[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", us, sizeof us - 1);
+    assert_true(n > 0);
+    us[n] = '\0';
+    assert_non_null(realpath("/bin/true", program));
+    pid_t pid = fork();
+    if (pid == 0) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        raise(SIGSTOP);
+        execl(program, program, (char *)NULL);
+        _exit(1);
+    }
+    int status;
+    struct err err = {0};
+    struct step_code *code;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(step_code_new(&code, pid, &err), 0);
+    assert_int_equal(step_code_refresh(code, &err), 0);
+    assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)PTRACE_O_TRACEEXEC), 0);
+    assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status >> 8, SIGTRAP | PTRACE_EVENT_EXEC << 8);
+    assert_int_equal(step_code_refresh(code, &err), MTUI_E_GONE);
+    assert_true(has_mapped(step_code_maps(code), us));
+    assert_int_equal(step_code_replaced(code, &err), 0);
+    assert_true(has_mapped(step_code_maps(code), program));
+    assert_false(has_mapped(step_code_maps(code), us));
+    assert_int_equal(step_code_refresh(code, &err), 0);
+    step_code_free(code);
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+}
+
 int main(void)
 {
     if (getuid() != 0) {
@@ -143,7 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rewritten), cmocka_unit_test(across),  cmocka_unit_test(mapped),
         cmocka_unit_test(again),     cmocka_unit_test(twofold), cmocka_unit_test(program),
-        cmocka_unit_test(threads),
+        cmocka_unit_test(threads),   cmocka_unit_test(mappings_wait_for_the_exec),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 #include "core/step/step_code.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -7,8 +9,10 @@
 
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
+#include "core/machine/proc_stat.h"
 
-#define INT3 0xcc
+#define INT3     0xcc
+#define AUXV_MAX 1024
 
 /* An opened file behind a mapping; fd −1: cannot be opened. */
 struct open_map {
@@ -16,11 +20,38 @@ struct open_map {
     int fd;
 };
 
+/* What the kernel has handed to a program at its start: with addresses it chose at random, so another program's
+ * differs, unless it lies exactly where the former one did. */
+struct auxv {
+    size_t len;
+    uint8_t bytes[AUXV_MAX];
+};
+
 struct step_code {
     pid_t pid, through;
+    struct auxv program; /* whose mappings are told */
     struct maps *maps;
     VEC(struct open_map) files;
 };
+
+static void read_auxv(pid_t pid, struct auxv *out)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/auxv", (int)proc_living_thread("/proc", pid));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, out->bytes, sizeof out->bytes);
+    out->len = n < 0 ? 0 : (size_t)n;
+    if (fd >= 0)
+        close(fd);
+}
+
+/* By an execve(2) that is still under way, or whose stop is yet to come. */
+static bool is_replaced(const struct step_code *c)
+{
+    struct auxv now;
+    read_auxv(c->pid, &now);
+    return now.len != c->program.len || memcmp(now.bytes, c->program.bytes, now.len) != 0;
+}
 
 int step_code_new(struct step_code **out, pid_t pid, struct err *err)
 {
@@ -31,6 +62,7 @@ int step_code_new(struct step_code **out, pid_t pid, struct err *err)
     struct step_code *c = xcalloc(1, sizeof *c);
     c->pid = c->through = pid;
     c->maps = maps;
+    read_auxv(pid, &c->program);
     *out = c;
     return 0;
 }
@@ -59,10 +91,20 @@ int step_code_refresh(struct step_code *c, struct err *err)
     int rc = maps_read(NULL, c->pid, &maps, err);
     if (rc < 0)
         return rc;
+    if (is_replaced(c)) {
+        maps_free(maps);
+        return err_set(err, MTUI_E_GONE, "the program of process %d is being replaced by another", (int)c->pid);
+    }
     close_files(c);
     maps_free(c->maps);
     c->maps = maps;
     return 0;
+}
+
+int step_code_replaced(struct step_code *c, struct err *err)
+{
+    read_auxv(c->pid, &c->program);
+    return step_code_refresh(c, err);
 }
 
 void step_code_read_through(struct step_code *c, pid_t tid)

@@ -18,8 +18,11 @@ struct step_code;
 int step_code_new(struct step_code **out, pid_t pid, struct err *err);
 void step_code_free(struct step_code *c);
 
-/* The mappings have changed: reads them again. On failure the old ones stay. */
+/* The mappings have changed: reads them again. On failure the old ones stay; MTUI_E_GONE when they are those of another
+ * program already, by an execve(2) that has not been told by step_code_replaced. */
 int step_code_refresh(struct step_code *c, struct err *err);
+/* The program has been replaced by another, or may have been: reads its mappings. As step_code_refresh otherwise. */
+int step_code_replaced(struct step_code *c, struct err *err);
 /* Memory is read through this thread of the process from now on, one that is stopped: any other may end meanwhile, the
  * main thread too, and what has ended has no memory. */
 void step_code_read_through(struct step_code *c, pid_t tid);

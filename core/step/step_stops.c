@@ -267,8 +267,7 @@ static void on_exec(struct step_tracer *t, struct tracee *e)
     step_tracer_disarm(e); /* the window's end has armed it by the former mappings */
     /* Readers merge the records of threads and of the program by time: each has its own. */
     t->clock++;
-    step_sideband_exec(t->sideband, t->clock);
-    step_tracer_refresh(t);
+    step_tracer_replaced(t);
     t->clock++;
     begin_or_arm(t, e);
     resume(t, e, 0);

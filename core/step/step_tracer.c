@@ -63,12 +63,23 @@ void step_tracer_drop(struct step_tracer *t, struct tracee *e)
     free(e);
 }
 
-void step_tracer_refresh(struct step_tracer *t)
+static void tell_maps(struct step_tracer *t)
 {
-    if (step_code_refresh(t->code, NULL) != 0)
-        return;
     step_sideband_maps(t->sideband, step_code_maps(t->code), t->clock);
     step_pages_remapped(t->pages);
+}
+
+void step_tracer_refresh(struct step_tracer *t)
+{
+    if (step_code_refresh(t->code, NULL) == 0)
+        tell_maps(t);
+}
+
+void step_tracer_replaced(struct step_tracer *t)
+{
+    step_sideband_exec(t->sideband, t->clock);
+    if (step_code_replaced(t->code, NULL) == 0)
+        tell_maps(t);
 }
 
 uint64_t step_tracer_code_since(void *arg, uint64_t ip, const uint8_t *bytes, size_t n)
@@ -157,6 +168,8 @@ int step_tracer_new(struct step_tracer **out, const struct step_tracer_options *
     t->pages = step_pages_new(t->code, t->sideband, t->code_log, &t->clock);
     if (rc == 0)
         rc = seize_all(t, err);
+    if (rc == 0)
+        step_code_replaced(t->code, NULL); /* before it was seized nobody would have told */
     if (rc < 0) {
         step_tracer_free(t);
         return rc;

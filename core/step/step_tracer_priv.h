@@ -48,6 +48,7 @@ struct tracee *step_tracer_find(const struct step_tracer *t, pid_t tid);
 struct tracee *step_tracer_add(struct step_tracer *t, pid_t tid);
 void step_tracer_drop(struct step_tracer *t, struct tracee *e);
 void step_tracer_refresh(struct step_tracer *t); /* the mappings have changed */
+void step_tracer_replaced(struct step_tracer *t); /* the program has, execve(2) */
 
 /* True while some thread is inside a single step: it will stop by itself in microseconds. */
 bool step_tracer_step_under_way(const struct step_tracer *t);
