@@ -68,6 +68,25 @@ static void short_program(void **state)
     free(libc);
 }
 
+/* What sat where it was expected and was not hit was not called: that is another thing than not to be there. */
+static void never_called(void **state)
+{
+    (void)state;
+    struct seen s;
+    char true_name[] = "true";
+    char *program[] = {true_name, NULL};
+    char *libc = command_output("ldd /bin/true | grep -c libc.so.6");
+    run_program(&s, program, "libc.so.6:getppid", false);
+    if (atoi(libc) > 0)
+        assert_null(trigger_set_why_not_found(s.set, 0));
+    assert_int_equal(s.hits, 0);
+    seen_close(&s);
+    run_program(&s, program, "no_such_function_anywhere", false);
+    assert_non_null(trigger_set_why_not_found(s.set, 0));
+    seen_close(&s);
+    free(libc);
+}
+
 /* A script's interpreter is another program than the file that was started: what it runs is found
  * at the exec. */
 static void script(void **state)
@@ -421,6 +440,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_program),
+        cmocka_unit_test(never_called),
         cmocka_unit_test(script),
         cmocka_unit_test(prepared_before_the_start),
         cmocka_unit_test(address_in_a_program_that_does_not_run_yet),

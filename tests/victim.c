@@ -8,6 +8,7 @@
  *   paced T N US      T threads one after the other, N calls each, US microseconds apart
  *   nested T          a thread that makes a thread, T deep, a call in each
  *   fork F N          F children one after the other, N calls each
+ *   hand-on           forks a child that reads the commands from then on
  *   exec              replaces itself by itself
  *   exec-thread       the same, from a thread other than the first
  *   recurse N         traced() through recursion N deep: N calls
@@ -222,6 +223,17 @@ static void forks(long count, long n)
     }
 }
 
+/* The child returns. */
+static void hand_on(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        return;
+    while (waitpid(child, NULL, 0) != child)
+        ;
+    _exit(0);
+}
+
 static void *replace(void *arg)
 {
     (void)arg;
@@ -278,6 +290,8 @@ static void *read_commands(void *arg)
             pthread_join(t, NULL);
         } else if (sscanf(line, "fork %ld %ld", &a, &b) == 2)
             forks(a, b);
+        else if (strcmp(line, "hand-on\n") == 0)
+            hand_on();
         else if (strcmp(line, "exec\n") == 0)
             replace(NULL);
         else if (strcmp(line, "exec-thread\n") == 0) {

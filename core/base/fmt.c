@@ -103,6 +103,13 @@ char *fmt_count_short(char *out, uint64_t n)
     return out;
 }
 
+bool fmt_is_told(uint64_t nth)
+{
+    while (nth >= 10 && nth % 10 == 0)
+        nth /= 10;
+    return nth == 1;
+}
+
 unsigned fmt_permille(uint64_t part, uint64_t whole)
 {
     __extension__ typedef unsigned __int128 wide;

@@ -2,6 +2,7 @@
 #ifndef MTUI_CORE_FMT_H
 #define MTUI_CORE_FMT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,9 @@ char *fmt_counted(char *out, uint64_t n, const char *one, const char *many);
 
 /* "980" "12.4k" "3.1M": for counts where space is short. */
 char *fmt_count_short(char *out, uint64_t n);
+
+/* What happens again and again is worth a sentence when it does for the first, the 10th, the 100th time … */
+bool fmt_is_told(uint64_t nth);
 
 /* What part is of whole in thousandths, rounded to the nearest, but 1000 only when it is all of it; 0 of nothing. */
 unsigned fmt_permille(uint64_t part, uint64_t whole);

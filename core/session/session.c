@@ -435,13 +435,10 @@ void session_begin_stop(struct session *s, enum session_end end, const char *sen
 /* A trigger whose function never came is another thing than one that was never hit. */
 static void say_never_found(struct session *s)
 {
+    const char *why;
     for (uint32_t i = 0; s->triggers && i < trigger_set_count(s->triggers); i++)
-        if (trigger_set_status(s->triggers, i) == TRIGGER_PENDING &&
-            trigger_set_counts(s->triggers, i)->hits == 0) {
-            const char *where = trigger_set_where(s->triggers, i), *colon = strstr(where, ": ");
-            session_log(s, SESSION_WARNING, "trigger %s was never found: %s", s->setup.triggers[i],
-                        colon ? colon + 2 : where);
-        }
+        if ((why = trigger_set_why_not_found(s->triggers, i)))
+            session_log(s, SESSION_WARNING, "trigger %s was never found: %s", s->setup.triggers[i], why);
 }
 
 /* The screen's counts go with the triggers. */
@@ -462,8 +459,7 @@ static void say_counts(struct session *s)
     }
 }
 
-/* Probes that leave the program one by one (hit_output.h) may stay for a while after the end. */
-static void say_probes_left(struct session *s)
+void session_say_probes_left(struct session *s)
 {
     struct probe_stats stats;
     if (!s->triggers || !trigger_set_probe(s->triggers))
@@ -485,7 +481,7 @@ static void finish(void *arg)
     s->end_timer = 0;
     say_never_found(s);
     say_counts(s);
-    say_probes_left(s);
+    session_say_probes_left(s);
     trigger_set_free(s->triggers);
     s->triggers = NULL;
     maps_writer_flush(s->maps, FLUSH_NS);

@@ -145,7 +145,8 @@ int session_give_up(struct session *s, struct err *err); /* waiting for the outs
 int session_stop(struct session *s, struct err *err);
 /* The same for a reason of the program's own, which is then how it ended. */
 int session_stop_since(struct session *s, enum session_end end, const char *why, struct err *err);
-/* No trigger fires any more; the recording goes on. */
+/* The triggers' probes leave the program, and no trigger fires any more; the recording goes on. Called again, it puts
+ * them back, or fails as arming does and leaves them out. */
 int session_disarm(struct session *s, struct err *err);
 /* Deletes snap-N of this session. */
 int session_delete(struct session *s, unsigned number, struct err *err);

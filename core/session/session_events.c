@@ -141,21 +141,27 @@ const struct recorder_events session_recorder_events = {
 
 /* ---- Triggers ---- */
 
+static char *text_of(char *out, size_t size, const struct session_hit *hit)
+{
+    return snapshot_hit_text(out, size, hit->hit.trigger, hit->hit.function);
+}
+
 void session_fire(struct session *s, const struct session_hit *hit, uint64_t perf_ns)
 {
     struct err err;
+    char what[600];
     s->requested_perf_ns = perf_clock_now_ns(s->clock);
     s->pending_perf_ns = perf_ns;
     s->pending = *hit;
     s->firing = true;
-    int rc = recorder_snapshot(s->rec, hit->hit.trigger, &err);
+    int rc = recorder_snapshot(s->rec, text_of(what, sizeof what, hit), &err);
     if (rc == 0) {
         session_note_fill(s);
         s->fired++;
         session_capture_all(s, hit->hit.time_ns, "hit");
         return;
     }
-    session_log(s, SESSION_WARNING, "hit of %s, but no snapshot: %s", hit->hit.trigger, err.text);
+    session_log(s, SESSION_WARNING, "hit of %s, but no snapshot: %s", what, err.text);
     session_write_hit(s, hit);
     s->counted++;
     snapshot_over(s);
@@ -164,11 +170,11 @@ void session_fire(struct session *s, const struct session_hit *hit, uint64_t per
 /* Calls are matched while the recorder starts, so the slow one that runs already is caught, without its beginning. */
 static void say_begun_before(struct session *s, const struct session_hit *hit)
 {
-    char text[FMT_MAX];
+    char text[FMT_MAX], what[600];
     uint64_t begun_ns = hit->hit.time_ns - hit->hit.duration_ns;
     if (hit->has_duration && begun_ns < s->enabled_perf_ns)
         session_log(s, SESSION_WARNING, "the call of %s had begun %s before the recording: the snapshot has the rest of it",
-                    hit->hit.trigger, fmt_duration(text, s->enabled_perf_ns - begun_ns));
+                    text_of(what, sizeof what, hit), fmt_duration(text, s->enabled_perf_ns - begun_ns));
 }
 
 static void on_hit(void *arg, const struct trigger_hit *t)
@@ -230,6 +236,25 @@ static void on_message(void *arg, const char *sentence)
     session_log(arg, SESSION_WARNING, "%s", sentence);
 }
 
+static bool is_target(const struct session *s, pid_t pid)
+{
+    for (size_t i = 0; i < s->targets.len; i++)
+        if (target_pid(s->targets.data[i]) == pid)
+            return true;
+    return false;
+}
+
+static void say_exec(struct session *s, const struct probe_event *e)
+{
+    char n[FMT_MAX], so_far[80] = "";
+    uint64_t nth = is_target(s, e->pid) ? 1 : ++s->child_execs;
+    if (!fmt_is_told(nth))
+        return;
+    if (nth > 1)
+        snprintf(so_far, sizeof so_far, " (%s times in children by now)", fmt_count(n, nth));
+    session_log(s, SESSION_INFO, "process %ld now runs %s%s", (long)e->pid, e->name ? e->name : "another program", so_far);
+}
+
 static void on_event(void *arg, const struct probe_event *e)
 {
     static const char *const reasons[] = {
@@ -244,8 +269,7 @@ static void on_event(void *arg, const struct probe_event *e)
     if (e->change == PROBE_CHILD && !s->setup.children)
         return;
     if (e->change == PROBE_EXEC && s->setup.n_triggers == 0) /* triggers tell of it themselves */
-        session_log(s, SESSION_INFO, "process %ld now runs %s", (long)e->pid,
-                    e->name ? e->name : "another program");
+        say_exec(s, e);
     session_capture(s, e->pid, e->time_ns, reasons[e->change]);
 }
 

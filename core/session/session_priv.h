@@ -36,6 +36,7 @@ struct session {
     char sentence[512]; /* of the end; "" before */
     enum session_end end;
     bool ok, too_hot, disarmed, stop_asked, target_gone;
+    uint64_t child_execs; /* of programs of children */
     enum plan_recorder recorder;
     enum plan_mode mode;
     char why[256];
@@ -112,6 +113,8 @@ void session_notify(struct session *s);
 /* Begins to finish; a NULL sentence leaves it to the recorder to say how it ended. */
 void session_begin_stop(struct session *s, enum session_end end, const char *sentence);
 void session_on_recorder_ready(struct session *s);
+/* Probes that leave the program one by one (hit_output.h) may stay for a while when they are taken out. */
+void session_say_probes_left(struct session *s);
 /* The recorder is done, or there will be none: ENDED or FAILED follows in the next round. */
 void session_finish_later(struct session *s, bool ok, enum session_end end, const char *sentence);
 

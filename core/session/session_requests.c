@@ -100,11 +100,18 @@ int session_disarm(struct session *s, struct err *err)
         return err_set(err, MTUI_E_STATE, "no trigger is armed");
     if (s->recorder == PLAN_STEP) /* the recorder holds the places */
         rc = s->disarmed ? recorder_enable(s->rec, err) : recorder_disable(s->rec, err);
+    else if (s->disarmed)
+        rc = trigger_set_put_back(s->triggers, err);
+    else
+        session_say_probes_left(s);
     if (rc < 0)
         return rc;
+    if (!s->disarmed && s->recorder != PLAN_STEP)
+        trigger_set_take_out(s->triggers);
     s->disarmed = !s->disarmed;
+    session_log(s, SESSION_INFO, s->disarmed ? "triggers disarmed: their probes leave the program"
+                                             : "triggers armed again");
     trigger_set_hold(s->triggers, s->disarmed);
-    session_log(s, SESSION_INFO, s->disarmed ? "triggers disarmed" : "triggers armed again");
     return 0;
 }
 

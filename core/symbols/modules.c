@@ -395,6 +395,12 @@ const struct module *modules_at(const struct modules *m, size_t i)
     return &m->list.data[i]->pub;
 }
 
+bool modules_same_file(const struct modules *m, size_t a, size_t b)
+{
+    const struct entry *x = m->list.data[a], *y = m->list.data[b];
+    return x->inode && x->inode == y->inode && x->dev_major == y->dev_major && x->dev_minor == y->dev_minor;
+}
+
 ssize_t modules_find_addr(const struct modules *m, uint64_t addr)
 {
     size_t lo = 0, hi = m->ranges.len; /* the first range that ends after addr */

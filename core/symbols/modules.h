@@ -59,6 +59,9 @@ const char *modules_root(const struct modules *m);
 size_t modules_count(const struct modules *m);
 const struct module *modules_at(const struct modules *m, size_t i);
 
+/* Whether two are mappings of the same file (by device and inode). */
+bool modules_same_file(const struct modules *m, size_t a, size_t b);
+
 /* The module whose executable mapping holds a runtime address, or −1. */
 ssize_t modules_find_addr(const struct modules *m, uint64_t addr);
 

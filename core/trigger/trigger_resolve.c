@@ -234,12 +234,23 @@ static int add_places(struct modules *m, const struct trigger *t, uint32_t numbe
     return rc;
 }
 
-static char *where_of(struct modules *m, const struct trigger *t, const struct module_addrs *found)
+/* Whether it stands further up in the list: a file that is mapped twice is two modules with the same functions. */
+static bool is_again(struct modules *m, const struct module_addrs *found, size_t i)
+{
+    const struct module_addr *a = &found->data[i];
+    for (size_t k = 0; k < i; k++) {
+        const struct module_addr *b = &found->data[k];
+        if (a->offset == b->offset && a->module != b->module && modules_same_file(m, a->module, b->module))
+            return true;
+    }
+    return false;
+}
+
+static char *where_of(struct modules *m, const struct trigger *t, const struct module_addrs *found, size_t distinct)
 {
     const struct module_addr *a = &found->data[0];
-    if (found->len > 1)
-        return xasprintf("%zu %s", found->len,
-                         t->kind == TRIGGER_LINE ? "places of the line" : "functions");
+    if (distinct > 1)
+        return xasprintf("%zu %s", distinct, t->kind == TRIGGER_LINE ? "places of the line" : "functions");
     char *label = label_of(modules_at(m, a->module), a);
     char *where = a->addr ? xasprintf("%s at 0x%" PRIx64, label, a->addr) : xstrdup(label);
     free(label);
@@ -264,9 +275,9 @@ int trigger_resolve(struct modules *m, const struct trigger *t, uint32_t number,
         else if (rc < 0)
             break;
         else
-            p.functions++;
+            p.functions += !is_again(m, &found, i);
     }
-    if (p.functions == 0)
+    if (p.sites.len == 0)
         rc = err_set(err, first.code, "%s", first.text);
     else if (p.sites.len > TRIGGER_PLACES_MAX)
         rc = err_set(err, MTUI_E_LIMIT,
@@ -275,7 +286,7 @@ int trigger_resolve(struct modules *m, const struct trigger *t, uint32_t number,
     else
         rc = 0;
     if (rc == 0) {
-        p.where = where_of(m, t, &found);
+        p.where = where_of(m, t, &found, p.functions);
         p.file = xstrdup(modules_at(m, found.data[0].module)->path);
         *out = p;
     } else {

@@ -17,7 +17,7 @@
 
 struct trigger_places {
     VEC(struct probe_site) sites; /* strings are its own */
-    size_t functions;             /* functions, lines or addresses found */
+    size_t functions;             /* functions, lines or addresses found; where a file is mapped twice, once */
     char *where;                  /* "libc.so.6!malloc at 0x7f1234567890", "12 functions" */
     char *file;                   /* that the first is in, as the program has mapped it */
     char *note;                   /* what is not covered, a sentence; NULL: nothing */

@@ -107,6 +107,32 @@ void trigger_set_count_hit(struct trigger_set *s, uint32_t trigger, enum trigger
         trigger_policy_count(&s->entries.data[trigger].policy, verdict, time_ns);
 }
 
+/* ---- Out of the program, and in again ---- */
+
+void trigger_set_take_out(struct trigger_set *s)
+{
+    trigger_set_drain(s);
+    s->out = true;
+    for (size_t i = 0; s->probe && i < s->processes.len; i++)
+        (void)probe_set_sites(s->probe, s->processes.data[i]->pid, NULL, 0, NULL);
+    call_match_forget_all(s->calls); /* their returns will not be seen */
+}
+
+int trigger_set_put_back(struct trigger_set *s, struct err *err)
+{
+    int rc = 0;
+    s->out = false;
+    for (size_t i = 0; rc == 0 && i < s->processes.len; i++) {
+        rc = trigger_set_arm_process(s, s->processes.data[i], err);
+        rc = rc == MTUI_E_GONE ? 0 : rc; /* its end is told in its own way */
+        if (rc == 0) /* a child has had what its parent had */
+            trigger_set_look_for_rest(s, s->processes.data[i]);
+    }
+    if (rc < 0)
+        trigger_set_take_out(s);
+    return rc;
+}
+
 /* ---- Snapshots and questions ---- */
 
 void trigger_set_hold(struct trigger_set *s, bool held)

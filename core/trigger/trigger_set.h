@@ -101,6 +101,12 @@ void trigger_set_count_hit(struct trigger_set *s, uint32_t trigger, enum trigger
  * from when it is let go. */
 void trigger_set_hold(struct trigger_set *s, bool held);
 
+/* Takes every probe out of the program: nothing is hit, and nothing costs it time, until they are put back, which may fail
+ * as trigger_set_arm does (then they are all out). Threads, programs and mappings are watched all the while. Not for
+ * places that were handed over. */
+void trigger_set_take_out(struct trigger_set *s);
+int trigger_set_put_back(struct trigger_set *s, struct err *err);
+
 /* The snapshot that a TRIGGER_FIRE asked for, or one by key, begins and is done: hits between the
  * two are counted as busy. A fire begins one by itself. */
 void trigger_set_snapshot_begin(struct trigger_set *s);
@@ -111,6 +117,9 @@ size_t trigger_set_count(const struct trigger_set *s);
 size_t trigger_set_processes(const struct trigger_set *s);
 const struct trigger *trigger_set_get(const struct trigger_set *s, uint32_t i);
 enum trigger_status trigger_set_status(const struct trigger_set *s, uint32_t i);
+/* Of a trigger that pends, why: for whom it matters that it was never found; NULL when it was, or sat, unhit, where it was
+ * expected. Owned by the set. */
+const char *trigger_set_why_not_found(const struct trigger_set *s, uint32_t i);
 /* "libc.so.6!malloc at 0x7f12… (uprobe)", "12 functions", "pending: …"; owned by the set. */
 const char *trigger_set_where(const struct trigger_set *s, uint32_t i);
 const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uint32_t i);

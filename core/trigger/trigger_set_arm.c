@@ -48,12 +48,6 @@ struct process *trigger_set_find_process(const struct trigger_set *s, pid_t pid)
     return NULL;
 }
 
-static bool pends(const struct process *p, size_t trigger)
-{
-    const struct armed *a = &p->armed.data[trigger];
-    return a->missing || a->places.sites.len == 0;
-}
-
 /* ---- Resolving and arming ---- */
 
 static void set_where(struct entry *e, enum trigger_status status, char *where)
@@ -144,18 +138,17 @@ int trigger_set_check(struct trigger_set *s, struct err *err)
                            s->processes.len, colon ? colon + 2 : e->where);
     }
     for (size_t i = 0; s->options.shared && i < s->entries.len; i++)
-        for (size_t k = 0; k < s->processes.len; k++)
-            if (pends(s->processes.data[k], i))
-                trigger_set_say(s, xasprintf("trigger %s: process %d has no such place; it is armed in the others",
-                                             s->entries.data[i].trigger.text, (int)s->processes.data[k]->pid));
+        trigger_set_say_lacking(s, i);
     return 0;
 }
 
-static int arm_process(struct trigger_set *s, struct process *p, struct err *err)
+int trigger_set_arm_process(struct trigger_set *s, struct process *p, struct err *err)
 {
     trigger_set_number_members(s, p);
     if (s->options.handed_over)
         return trigger_set_tell_sites(s, p, err);
+    if (s->out)
+        return 0;
     VEC(struct probe_site) sites = {0};
     struct probe_stats stats;
     probe_stats(s->probe, &stats);
@@ -200,7 +193,7 @@ static void update_entries(struct trigger_set *s)
         struct entry *e = &s->entries.data[i];
         const struct trigger_places *armed = NULL;
         for (size_t k = 0; k < s->processes.len; k++)
-            if (!pends(s->processes.data[k], i))
+            if (!process_pends(s->processes.data[k], i))
                 armed = &s->processes.data[k]->armed.data[i].places;
         if (armed)
             set_where(e, TRIGGER_ARMED,
@@ -225,7 +218,7 @@ static bool take_found(struct trigger_set *s, struct process *p, struct trigger_
 {
     struct entry *e = &s->entries.data[f->number];
     struct armed *a = &p->armed.data[f->number];
-    bool pending = pends(p, f->number);
+    bool pending = process_pends(p, f->number);
     if (f->rc < 0 && !may_come(f->rc))
         return false;
     a->missing = f->rc < 0;
@@ -241,7 +234,8 @@ static bool take_found(struct trigger_set *s, struct process *p, struct trigger_
     a->former = false;
     f->places = (struct trigger_places){0};
     if (pending || p->replaced)
-        trigger_set_say(s, xasprintf("trigger %s found%s: %s", e->trigger.text, p->replaced ? " again" : "",
+        trigger_set_say_of(s, p, &e->found_in_children,
+                           xasprintf("trigger %s found%s: %s", e->trigger.text, p->replaced ? " again" : "",
                                      a->places.where));
     return pending;
 }
@@ -256,7 +250,7 @@ static void give_up_refused(struct trigger_set *s, struct process *p, const stru
         set_where(&s->entries.data[i], TRIGGER_PENDING, xasprintf("pending: %s", why->text));
     }
     if (why->code == MTUI_E_NOTSUP)
-        (void)arm_process(s, p, NULL);
+        (void)trigger_set_arm_process(s, p, NULL);
 }
 
 static void take_look(struct trigger_set *s, struct process *p, struct trigger_look *look)
@@ -268,12 +262,13 @@ static void take_look(struct trigger_set *s, struct process *p, struct trigger_l
         return;
     p->modules = trigger_look_take_modules(look);
     p->unread = false;
+    p->unseen = p->changed;
     for (size_t i = 0; i < trigger_look_count(look); i++)
         found |= take_found(s, p, trigger_look_at(look, i));
     p->replaced = false;
-    int rc = found ? arm_process(s, p, &err) : 0;
+    int rc = found ? trigger_set_arm_process(s, p, &err) : 0;
     if (rc < 0 && rc != MTUI_E_GONE) {
-        trigger_set_say(s, xasprintf("%s", err.text));
+        trigger_set_say_of(s, p, &s->child_refusals, xstrdup(err.text));
         give_up_refused(s, p, &err);
     }
     trigger_set_tell_late(s);
@@ -311,7 +306,7 @@ static void start_look(struct trigger_set *s, struct process *p)
         trigger_look_ask_why(p->look);
     p->explain = false;
     for (uint32_t i = 0; i < s->entries.len; i++)
-        if (p->unread || pends(p, i))
+        if (p->unread || process_pends(p, i))
             trigger_look_add(p->look, &s->entries.data[i].trigger, i);
     s->looks++;
     trigger_look_start(p->look, s->loop, on_look_done, s);
@@ -338,7 +333,7 @@ static void plan_looks(struct trigger_set *s)
 /* Many mappings come at once when a program starts: one look for all. */
 static void plan_look(struct trigger_set *s, struct process *p)
 {
-    p->changed = true;
+    p->changed = p->unseen = true;
     plan_looks(s);
 }
 
@@ -353,9 +348,15 @@ static bool is_looking(const struct trigger_set *s)
 static bool something_pends(const struct trigger_set *s, const struct process *p)
 {
     for (size_t i = 0; i < s->entries.len; i++)
-        if (pends(p, i))
+        if (process_pends(p, i))
             return true;
     return false;
+}
+
+void trigger_set_look_for_rest(struct trigger_set *s, struct process *p)
+{
+    if (something_pends(s, p))
+        plan_look(s, p);
 }
 
 static void on_grace_over(void *arg)
@@ -408,7 +409,8 @@ static void on_exec(struct trigger_set *s, struct process *p, const char *name)
     p->replaced = true;
     for (size_t i = 0; i < p->armed.len; i++)
         p->armed.data[i].former = true;
-    trigger_set_say(s, xasprintf("process %d runs another program now: %s%s", (int)p->pid, comm,
+    trigger_set_say_of(s, p, &s->child_execs,
+                       xasprintf("process %d runs another program now: %s%s", (int)p->pid, comm,
                                  s->options.may_pend ? "; triggers wait until it maps what they name" : ""));
     if (!s->options.may_pend && !s->grace_timer)
         s->grace_timer =
@@ -464,6 +466,7 @@ static bool same_program(pid_t a, pid_t b)
 static void on_child(struct trigger_set *s, const struct probe_event *event)
 {
     struct process *p = add_process(s, event->pid);
+    p->child = true;
     if (!same_program(event->pid, event->parent))
         plan_look(s, p);
 }
@@ -491,8 +494,10 @@ void trigger_set_on_event(void *arg, const struct probe_event *event)
             plan_look(s, p);
         break;
     case PROBE_PROCESS_ENDED:
-        if (p)
+        if (p) {
             trigger_set_fire_cut(s, p);
+            trigger_set_note_unfound(s, p);
+        }
         on_process_ended(s, event->pid);
         break;
     case PROBE_THREAD_BORN:
@@ -558,7 +563,7 @@ int trigger_set_arm(struct trigger_set *s, pid_t pid, struct err *err)
     if (rc == 0)
         rc = resolve_all(s, p, err);
     if (rc == 0 && s->entries.len > 0)
-        rc = arm_process(s, p, err);
+        rc = trigger_set_arm_process(s, p, err);
     if (rc == MTUI_E_PERM && wait_for_addresses(s, p))
         rc = 0;
     if (rc < 0) {

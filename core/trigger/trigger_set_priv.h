@@ -20,6 +20,8 @@ struct entry {
     struct trigger_policy policy;
     enum trigger_status status;
     char *where;
+    uint64_t found_in_children;
+    bool watched, unseen; /* of a process that has ended: see trigger_set_why_not_found */
     uint64_t begun;                  /* calls whose returns are watched: slower-than, @return */
     struct call_histogram durations; /* of those */
 };
@@ -40,15 +42,24 @@ static inline bool armed_is_gone(const struct armed *a)
 
 struct process {
     pid_t pid;
+    bool child; /* that was forked while its parent was watched */
     struct modules *modules; /* NULL: not exec'ed yet, or being looked at */
     bool unread;             /* since its exec: every trigger is looked for */
     bool replaced;           /* by that exec: what is found again is said */
     bool changed;            /* mappings since the last look began */
+    bool unseen;             /* mappings that no look has come through for */
     bool explain;            /* the next look says why what pends is not there */
     struct trigger_look *look; /* in progress, or NULL */
     uint64_t thread_ended_ns;  /* when its last thread so far ended; 0: none has */
     VEC(struct armed) armed; /* by trigger */
 };
+
+/* Whether the trigger is not known to be in the process. */
+static inline bool process_pends(const struct process *p, size_t trigger)
+{
+    const struct armed *a = &p->armed.data[trigger];
+    return a->missing || a->places.sites.len == 0;
+}
 
 /* The open call that is suspected to hang, while it is found out whether it is still open: an exception
  * or longjmp may have left it and no call since have shown that. */
@@ -87,6 +98,8 @@ struct trigger_set {
     unsigned looks; /* in progress, stale ones included */
     unsigned snapshots; /* outstanding */
     bool held;
+    bool out; /* trigger_set_take_out */
+    uint64_t child_execs, child_refusals; /* said of so many */
     bool late_told; /* that what is born is watched late */
     uint64_t hits, lost_told;
     uint64_t lost_matched; /* losses until the open calls were last forgotten */
@@ -101,10 +114,17 @@ struct trigger_set {
 
 /* Calls trigger_set.h's message and frees the sentence. */
 void trigger_set_say(struct trigger_set *s, char *sentence);
+/* Of what happens to process p. Of children there may be hundreds: the first time is said, then the 10th, the 100th …,
+ * with the count. Frees the sentence. */
+void trigger_set_say_of(struct trigger_set *s, const struct process *p, uint64_t *of_children, char *sentence);
 /* Once, what the means in use see too late. */
 void trigger_set_tell_late(struct trigger_set *s);
+/* What a process that ends has to say to trigger_set_why_not_found. */
+void trigger_set_note_unfound(struct trigger_set *s, const struct process *p);
 /* Of a program that has started. */
 void trigger_set_say_not_there(struct trigger_set *s, const struct entry *e, const struct err *why);
+/* Of several processes, which do not have it. */
+void trigger_set_say_lacking(struct trigger_set *s, size_t trigger);
 /* Of one that was replaced. */
 void trigger_set_say_gone(struct trigger_set *s, size_t trigger);
 
@@ -117,6 +137,11 @@ int trigger_set_tell_sites(struct trigger_set *s, const struct process *p, struc
 
 void trigger_set_process_free(struct trigger_set *s, struct process *p);
 struct process *trigger_set_find_process(const struct trigger_set *s, pid_t pid);
+
+/* The probes of what is known to be in p, unless they are to be out. */
+int trigger_set_arm_process(struct trigger_set *s, struct process *p, struct err *err);
+/* Looks for what is not known to be there; that is armed when it is found. */
+void trigger_set_look_for_rest(struct trigger_set *s, struct process *p);
 
 /* What the target does. */
 void trigger_set_on_event(void *arg, const struct probe_event *event);

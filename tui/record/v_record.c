@@ -305,6 +305,9 @@ static void open_selected(struct record *r)
 static bool edit(struct record *r, enum action act, const char *arg)
 {
     char *text = NULL, size[FMT_MAX];
+    bool edits = act == ACT_MODE || act == ACT_BUFFER || act == ACT_TRIGGERS || act == ACT_OPTIONS;
+    if (!edits || !v_record_may_edit(r)) /* before anything is typed */
+        return edits;
     if (act == ACT_MODE) {
         v_record_set_mode(r, arg);
     } else if (act == ACT_BUFFER && arg) {
@@ -319,11 +322,9 @@ static bool edit(struct record *r, enum action act, const char *arg)
         model_prompt(r->m, "Triggers: ", text, line_triggers, r);
     } else if (act == ACT_OPTIONS && arg) {
         v_record_set_options(r, arg);
-    } else if (act == ACT_OPTIONS) {
+    } else {
         text = v_record_options_text(r);
         model_prompt(r->m, "Options: ", text, line_options, r);
-    } else {
-        return false;
     }
     free(text);
     return true;

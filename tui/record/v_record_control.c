@@ -351,7 +351,7 @@ void v_record_start_stop(struct record *r)
 
 /* ---- Editing ---- */
 
-static bool may_edit(struct record *r)
+bool v_record_may_edit(struct record *r)
 {
     if (v_record_is_running(r))
         model_warn(r->m, "not while recording: Space stops it");
@@ -361,7 +361,7 @@ static bool may_edit(struct record *r)
 void v_record_set_mode(struct record *r, const char *mode)
 {
     static const char *const names[] = {"trigger", "ring", "whole"};
-    if (!may_edit(r))
+    if (!v_record_may_edit(r))
         return;
     size_t i = 0;
     if (!mode) {
@@ -388,7 +388,7 @@ void v_record_set_buffer(struct record *r, const char *size)
     struct record_plan plan = {0};
     char text[FMT_MAX];
     bool rounded;
-    if (!may_edit(r))
+    if (!v_record_may_edit(r))
         return;
     if (fmt_parse_size(size, &plan.ring_bytes, &err) < 0 || plan.ring_bytes == 0) {
         model_error(r->m, "%s", err.text);
@@ -415,7 +415,7 @@ void v_record_set_triggers(struct record *r, const char *specs)
 {
     struct conf_words *w = xcalloc(1, sizeof *w);
     struct err err;
-    int rc = may_edit(r) ? conf_split(specs, w, &err) : 1;
+    int rc = v_record_may_edit(r) ? conf_split(specs, w, &err) : 1;
     VEC(char *) list = {0};
     for (size_t i = 0, taken; rc == 0 && i < w->n; i += taken) {
         struct trigger t;
@@ -498,7 +498,7 @@ void v_record_set_options(struct record *r, const char *text)
     static const char *const prefix[] = {"mtui", "attach", "-p1"};
     char *argv[CONF_WORDS_MAX + 6];
     size_t argc = 0;
-    if (may_edit(r)) {
+    if (v_record_may_edit(r)) {
         int rc = conf_split(text, w, &err);
         for (size_t i = 0; i < 3; i++)
             argv[argc++] = xstrdup(prefix[i]);

@@ -33,15 +33,15 @@ static void draw_mode(struct surface *s, struct rect at, int row, enum plan_mode
     v_record_field(s, at, row, "Mode", (struct style){0}, "%s", text);
 }
 
-/* running: then what says nothing gives way to the counts. */
-static void conditions(char *out, size_t size, const struct trigger_conditions *when, bool running,
+/* counted: then what says nothing gives way to the counts. */
+static void conditions(char *out, size_t size, const struct trigger_conditions *when, bool counted,
                        bool several)
 {
     char a[FMT_MAX];
     size_t n = 0;
     if (when->hits > 1)
         n += (size_t)snprintf(out + n, size - n, ", each %s. hit", fmt_count(a, when->hits));
-    else if (!running || when->slower_than_ns)
+    else if (!counted || when->slower_than_ns)
         n += (size_t)snprintf(out + n, size - n, ", every hit");
     if (when->slower_than_ns && n < size)
         n += (size_t)snprintf(out + n, size - n, " slower than %s",
@@ -55,28 +55,39 @@ static void conditions(char *out, size_t size, const struct trigger_conditions *
                  fmt_duration(a, when->hold_off_ns), several ? " each" : "");
 }
 
-/* " 12": hits of one of several triggers. */
-static const char *own_hits(const struct record *r, size_t i, size_t of, char out[FMT_MAX + 3])
+/* Whether the plan is what runs, or what the last recording was of: then that one's hits stand beside it. */
+static bool is_recorded(const struct record *r, const struct session_setup *setup)
 {
-    char n[FMT_MAX];
-    const struct trigger_set *t = v_record_is_running(r) ? session_triggers(r->session) : NULL;
-    if (!t || of < 2 || i >= trigger_set_count(t))
-        return "";
-    const struct trigger_counts *c = trigger_set_counts(t, (uint32_t)i);
-    (void)snprintf(out, FMT_MAX + 3, " [%s]", fmt_count_short(n, c->hits));
-    return out;
+    const struct session_setup *last = r->session ? session_get_setup(r->session) : NULL;
+    return last && !last->argv == !setup->argv && last->n_pids == setup->n_pids &&
+           (!last->n_pids || memcmp(last->pids, setup->pids, last->n_pids * sizeof *last->pids) == 0);
 }
 
-/* Hits of all triggers from this one on. */
-static const char *rest_hits(const struct record *r, size_t from, size_t of, char out[FMT_MAX + 3])
+/* Of triggers [from, to), as far as the recording had them; false: it had none of these. */
+static bool hits_of(const struct record *r, const struct session_setup *setup, size_t from, size_t to, uint64_t *hits)
+{
+    const struct session_setup *last = session_get_setup(r->session);
+    bool any = false;
+    *hits = 0;
+    for (size_t i = from; i < to; i++) {
+        for (size_t k = 0; k < last->n_triggers; k++)
+            any |= strcmp(last->triggers[k], setup->triggers[i]) == 0;
+        for (size_t k = 0; k < session_member_count(r->session); k++) {
+            const struct session_member *m = session_member_at(r->session, k);
+            *hits += strcmp(m->trigger, setup->triggers[i]) == 0 ? m->hits : 0;
+        }
+    }
+    return any;
+}
+
+/* " [12]": of some of several triggers. */
+static const char *hits_text(const struct record *r, const struct session_setup *setup, size_t from, size_t to,
+                             char out[FMT_MAX + 3])
 {
     char n[FMT_MAX];
-    uint64_t hits = 0;
-    const struct trigger_set *t = v_record_is_running(r) ? session_triggers(r->session) : NULL;
-    if (!t)
+    uint64_t hits;
+    if (setup->n_triggers < 2 || !is_recorded(r, setup) || !hits_of(r, setup, from, to, &hits))
         return "";
-    for (size_t i = from; i < of && i < trigger_set_count(t); i++)
-        hits += trigger_set_counts(t, (uint32_t)i)->hits;
     (void)snprintf(out, FMT_MAX + 3, " [%s]", fmt_count_short(n, hits));
     return out;
 }
@@ -89,11 +100,11 @@ static void names(const struct record *r, const struct session_setup *setup, int
     size_t len = 0, of = setup->n_triggers, room = cols > 0 ? (size_t)cols : 0;
     for (size_t i = 0; i < of; i++) {
         (void)snprintf(one, sizeof one, "%s%.200s%s", i ? ", " : "", setup->triggers[i],
-                       own_hits(r, i, of, n));
-        int left = i + 1 < of ? snprintf(more, sizeof more, ", %zu more%s", of - i - 1, rest_hits(r, i + 1, of, n)) : 0;
+                       hits_text(r, setup, i, i + 1, n));
+        int left = i + 1 < of ? snprintf(more, sizeof more, ", %zu more%s", of - i - 1, hits_text(r, setup, i + 1, of, n)) : 0;
         size_t wanted = utf8_cols(text, len) + utf8_cols(one, strlen(one)) + (size_t)left;
         if (i > 0 && (wanted > room || len + strlen(one) + sizeof more > size)) {
-            (void)snprintf(text + len, size - len, ", %zu more%s", of - i, rest_hits(r, i, of, n));
+            (void)snprintf(text + len, size - len, ", %zu more%s", of - i, hits_text(r, setup, i, of, n));
             return;
         }
         len += (size_t)snprintf(text + len, size - len, "%s", one);
@@ -115,19 +126,21 @@ static void draw_trigger(struct record *r, struct surface *s, struct rect at, in
 {
     char text[600] = "", when[200] = "", hits[80] = "", n[FMT_MAX];
     bool running = v_record_is_running(r);
+    uint64_t hit;
+    bool counted = is_recorded(r, setup) && hits_of(r, setup, 0, setup->n_triggers, &hit);
     if (!setup->n_triggers)
         snprintf(text, sizeof text, "none: snapshots by key (S)");
     else
-        conditions(when, sizeof when, &setup->when, running, setup->n_triggers > 1);
-    if (running && setup->n_triggers == 1) /* several have counts of their own */
-        snprintf(hits, sizeof hits, "   [hits %s]", fmt_count(n, r->status.hits));
+        conditions(when, sizeof when, &setup->when, counted, setup->n_triggers > 1);
+    if (counted && setup->n_triggers == 1) /* several have counts of their own */
+        snprintf(hits, sizeof hits, "   [hits %s]", fmt_count(n, hit));
     if (running && all_gone(r))
         strcat(hits, " gone by exec");
     else if (running && r->status.disarmed)
         strcat(hits, " disarmed");
     int taken = 1 + V_RECORD_LABEL_COLS + (int)strlen(when) + (int)strlen(hits);
     names(r, setup, at.cols - taken, text, sizeof text);
-    if (running && setup->n_triggers == 1 && v_record_has_counts(r)) {
+    if (counted && setup->n_triggers == 1 && v_record_has_counts(r)) {
         char counts[400];
         taken += (int)utf8_cols(text, strlen(text)) + 2;
         if (v_record_counts_text(r, at.cols - taken, counts, sizeof counts)) {

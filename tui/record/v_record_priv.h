@@ -63,6 +63,8 @@ bool v_record_is_running(const struct record *r);
 void v_record_effective_setup(const struct record *r, struct session_setup *out);
 /* After the first recording, -o DIR is taken: DIR-2 and so on is the next one. */
 void v_record_name_output(const struct record *r, struct session_setup *setup);
+/* False while recording, which is said. */
+bool v_record_may_edit(struct record *r);
 /* Options in the words of the command line ("--freq 99 --duration 5s"), there and back. */
 char *v_record_options_text(const struct record *r);
 void v_record_set_options(struct record *r, const char *text);
