@@ -45,7 +45,7 @@ tui_lib    = $(BUILD)/libtui.a
 archives   = $(tui_lib) $(decode_lib) $(core_lib)
 
 tests      = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t_*.c))
-test_tools = $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/t_%.c tests/lib_%.c tests/bench_%.c tests/fuzz_%.c,$(wildcard tests/*.c)))
+test_tools = $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/t_%.c tests/lib_%.c tests/bench_%.c tests/fuzz_%.c tests/part_%.c,$(wildcard tests/*.c)))
 test_tools_cc = $(patsubst tests/%.cc,$(BUILD)/tests/%,$(wildcard tests/*.cc))
 test_lib   = $(call obj,$(wildcard tests/lib_*.c))
 benches    = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/bench_*.c))
@@ -90,10 +90,12 @@ $(benches): $(BUILD)/tests/bench_%: $(BUILD)/tests/bench_%.o $(test_lib) $(archi
 $(fuzzers): $(BUILD)/tests/fuzz_%: $(BUILD)/tests/fuzz_%.o $(test_lib) $(archives) | have-check-packages
 	$(Q)$(CC) $(our_ldflags) -fsanitize=fuzzer $(LDFLAGS) -o $@ $(filter %.o %.a,$^) -lcmocka $(libs)
 
-# Small programs that tests run: targets to trace, the fake perf. Kept simple to trace: no archives.
+# Small programs that tests run: targets to trace, the fake perf. Kept simple to trace: no archives. One of several files
+# has its parts in part_*.c.
+$(BUILD)/tests/step_victim: $(wildcard tests/part_step_*.c)
 $(test_tools): $(BUILD)/tests/%: tests/%.c
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wall -Wextra -MMD -MP -pthread -o $@ $<
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -I. -Wall -Wextra -MMD -MP -pthread -o $@ $(filter %.c,$^)
 
 $(test_tools_cc): $(BUILD)/tests/%: tests/%.cc
 	@mkdir -p $(@D)

@@ -323,6 +323,38 @@ static void field_B7_kinds_of_programs(void **state)
     program_rmdir(dir);
 }
 
+/* As some programs do that put their code into large pages: two mappings of one file, and no function more. */
+static void a_file_that_is_mapped_twice(void **state)
+{
+    (void)state;
+    char *dir = program_mkdir();
+    program_write(dir, "twice.c",
+                  "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/mman.h>\n#include <unistd.h>\n"
+                  "int twin_a(int x) { return x + 1; }\n"
+                  "int twin_b(int x) { return x + 2; }\n"
+                  "int twin_c(int x) { return x + 3; }\n"
+                  "int main(void)\n{\n    int fd = open(\"/proc/self/exe\", O_RDONLY);\n"
+                  "    for (int i = 0; i < 2; i++)\n"
+                  "        if (mmap(NULL, (size_t)lseek(fd, 0, SEEK_END), PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) "
+                  "== MAP_FAILED)\n            return 1;\n"
+                  "    puts(\"ready\");\n    fflush(stdout);\n    return getchar();\n}\n");
+    assert_true(program_build(dir, "twice.c", "twice", "-O1 -g"));
+    struct program p;
+    program_start(&p, dir, "./twice");
+    struct victim v = {.pid = p.pid};
+    struct seen s;
+    seen_arm(&s, &v, "/^twin_/", NULL);
+    assert_string_equal(trigger_set_where(s.set, 0), "3 functions");
+    assert_int_equal(trigger_set_members(s.set), 3);
+    seen_close(&s);
+    seen_arm(&s, &v, "twin_b", NULL);
+    assert_non_null(strstr(trigger_set_where(s.set, 0), "twice!twin_b at 0x"));
+    assert_null(trigger_set_member(s.set, 0)->function); /* the trigger says it all */
+    seen_close(&s);
+    program_end(&p);
+    program_rmdir(dir);
+}
+
 /* The program imports it: its PLT stub is no place to stop, the library's function is. */
 static void imported_function(void **state)
 {
@@ -438,6 +470,7 @@ int main(void)
         cmocka_unit_test(field_B8_refused_with_the_reason),
         cmocka_unit_test(field_B9_kernel_function_is_refused),
         cmocka_unit_test(field_B7_kinds_of_programs),
+        cmocka_unit_test(a_file_that_is_mapped_twice),
         cmocka_unit_test(imported_function),
         cmocka_unit_test(field_E1_E2_files_out_of_reach),
         cmocka_unit_test(children_are_followed),
