@@ -158,7 +158,7 @@ static void sort_functions(struct bench *b)
         fprintf(stderr, "no memory for the statistics\n");
         exit(1);
     }
-    struct function_rows *rows = function_rows_new();
+    struct function_rows *rows = function_rows_new(b->m->names);
     double t1 = cpu_ms(), worst = 0;
     function_rows_set(rows, b->m->trace, stats, b->m->glyphs);
     for (int c = 0; c < FCOL_COUNT; c++) {

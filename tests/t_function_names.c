@@ -1,22 +1,40 @@
-/* tui/analysis/function_names: overloads and unknown code are told apart, all else stays short. Mangled names by hand
- * (Itanium C++ ABI), checked with c++filt. */
+/* tui/ui/function_names: the three styles; overloads, modules and unknown code are told apart, all else stays short.
+ * Mangled names by hand (Itanium C++ ABI), checked with c++filt. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/symbols/demangle.h"
-#include "tui/analysis/function_names.h"
+#include "tui/ui/function_names.h"
+
+struct named {
+    const char *module, *raw, *name;
+};
+
+static struct functions *functions_of(const struct named *cases, size_t n)
+{
+    struct functions *f = functions_new();
+    for (size_t i = 0; i < n; i++) {
+        char *name = demangle_or_copy(cases[i].raw, DEMANGLE_NO_ARGS);
+        const enum fn_kind kind = cases[i].raw[0] == '[' ? FN_UNKNOWN : FN_USER;
+        assert_int_equal(functions_intern(f, cases[i].module, cases[i].raw, name, 0, kind), i);
+        free(name);
+    }
+    return f;
+}
+
+#define COUNT(cases) (sizeof(cases) / sizeof *(cases))
 
 static void overloads_have_parameters(void **state)
 {
     (void)state;
-    static const struct {
-        const char *module, *raw, *name;
-    } cases[] = {
+    static const struct named cases[] = {
         {"a", "_Z1fi", "f(int) a"},
         {"a", "_Z1gv", "g"},
         {"a", "_Z1fd", "f(double)"},
@@ -32,19 +50,20 @@ static void overloads_have_parameters(void **state)
         {"a", "_ZN1B1mEv", "B::m"},
         {"a", "_Z1fc.cold", "f.cold"},
         {"a", "_Z1fPFvvE", "f(void (*)())"},
+        {"a", "_Z1hIiEvT_", "void h<int>(int)"}, /* alike without the arguments of the template */
+        {"a", "_Z1hIdEvT_", "void h<double>(double)"},
+        {"a", "_Z1kIiEvT_", "k"},
+        {"/lib/b", "_Z1qv", "q()"},
+        {"/lib/b", "q", "q"},
         {"/usr/lib/libz.so", "[unknown]", "[unknown] libz.so"},
         {"/tmp/perf-7.map", "[unknown]", "[unknown] perf-7.map"},
         {"[unknown]", "[unknown]", "[unknown]"},
     };
-    const size_t n = sizeof cases / sizeof *cases;
-    struct functions *f = functions_new();
-    for (size_t i = 0; i < n; i++) {
-        char *name = demangle_or_copy(cases[i].raw, DEMANGLE_NO_ARGS);
-        const enum fn_kind kind = cases[i].raw[0] == '[' ? FN_UNKNOWN : FN_USER;
-        assert_int_equal(functions_intern(f, cases[i].module, cases[i].raw, name, 0, kind), i);
-        free(name);
-    }
-    struct function_names *names = function_names_new(f);
+    const size_t n = COUNT(cases);
+    struct functions *f = functions_of(cases, n);
+    struct function_names *names = function_names_new();
+    function_names_set(names, f, NAMES_SHORT);
+    assert_string_equal(function_names_get(names, 1), "g");
     fn_id later = functions_intern(f, "a", "_Z1fs", "f", 0, FN_USER);
     for (size_t i = 0; i < n; i++)
         assert_string_equal(function_names_get(names, (fn_id)i), cases[i].name);
@@ -55,8 +74,74 @@ static void overloads_have_parameters(void **state)
     functions_free(f);
 }
 
+static void in_every_style(void **state)
+{
+    (void)state;
+    static const char *const raw[] = {"_ZN4HttpILi3EE7requestER4Conn", "_ZNK4Http4sizeEv", "main", "_Z1fi", "_Z1fd"};
+    static const char *const styles[][COUNT(raw)] = {
+        [NAMES_SHORT] = {"Http::request", "Http::size", "main", "f(int)", "f(double)"},
+        [NAMES_FULL] = {"Http<3>::request(Conn&)", "Http::size() const", "main", "f(int)", "f(double)"},
+        [NAMES_RAW] = {"_ZN4HttpILi3EE7requestER4Conn", "_ZNK4Http4sizeEv", "main", "_Z1fi", "_Z1fd"}};
+    struct named cases[COUNT(raw)];
+    for (size_t i = 0; i < COUNT(raw); i++)
+        cases[i] = (struct named){"/bin/a", raw[i], NULL};
+    struct functions *f = functions_of(cases, COUNT(raw));
+    struct function_names *names = function_names_new();
+    for (size_t style = 0; style < COUNT(styles); style++) {
+        function_names_set(names, f, (enum name_style)style);
+        for (size_t i = 0; i < COUNT(raw); i++)
+            assert_string_equal(function_names_get(names, (fn_id)i), styles[style][i]);
+        /* Whatever is shown, people find it by the name without its parameters. */
+        assert_true(function_names_occur(names, "http<3>::REQ"));
+        assert_int_equal(function_names_occur(names, "(conn"), style == NAMES_FULL);
+        assert_int_equal(function_names_occur(names, "_Z1"), style == NAMES_RAW);
+    }
+    function_names_set(names, NULL, NAMES_FULL);
+    assert_false(function_names_occur(names, "m"));
+    function_names_free(names);
+    functions_free(f);
+}
+
+static void modules_of_one_file_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *shown;
+    } modules[] = {
+        {"/usr/lib/libz.so", "usr/lib/libz.so"},
+        {"/opt/lib/libz.so", "opt/lib/libz.so"},
+        {"/opt/lib-new/libz.so", "lib-new/libz.so"},
+        {"/srv/alib/libz.so", "alib/libz.so"},
+        {"/usr/lib/libm.so", "libm.so"},
+        {"/a", "a"},
+        {"/x/prog", "/x/prog"}, /* all of it is the end of another */
+        {"/chroot/x/prog", "chroot/x/prog"},
+        {"rel.so", "rel.so"},
+        {"-rel.so", "-rel.so"},
+        {"dir/rel.so", "dir/rel.so"},
+        {"[vdso]", "[vdso]"},
+    };
+    struct functions *f = functions_new();
+    struct function_names *names = function_names_new();
+    char expected[80];
+    for (size_t i = 0; i < COUNT(modules); i++)
+        functions_intern(f, modules[i].path, "init", "init", 0, FN_USER);
+    functions_intern(f, modules[0].path, "only", "only", 0, FN_USER);
+    function_names_set(names, f, NAMES_SHORT);
+    for (size_t i = 0; i < COUNT(modules); i++) {
+        assert_string_equal(function_names_module(names, (fn_id)i), modules[i].shown);
+        snprintf(expected, sizeof expected, "init %s", modules[i].shown);
+        assert_string_equal(function_names_get(names, (fn_id)i), expected);
+    }
+    assert_string_equal(function_names_get(names, COUNT(modules)), "only");
+    assert_string_equal(function_names_module(names, COUNT(modules)), "usr/lib/libz.so");
+    function_names_free(names);
+    functions_free(f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(overloads_have_parameters)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(overloads_have_parameters), cmocka_unit_test(in_every_style),
+                                       cmocka_unit_test(modules_of_one_file_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

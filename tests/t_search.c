@@ -88,7 +88,7 @@ static void matches_in_order(void **state)
                                                              .step_ns = round == 2 ? 1 : 300,
                                                              .seed = 3 + round});
         struct flame_source *src = flame_source_new(t, NULL);
-        struct search *s = search_by_function(t, src, 7);
+        struct search *s = search_by_function(t, src, 7, "seven");
         size_t n;
         struct entry *e = all_matches(t, s, &n);
         assert_true(n > 10);
@@ -141,6 +141,8 @@ static void field_F14_names_and_patterns(void **state)
                                      "+ 100 alpha\n + 110 Alphabet\n - 120\n + 130 operator()\n - 140\n"
                                      "+ 150 beta::alpha\n - 160\n + 170 f1\n - 180\n + 190 f22\n - 195\n- 200\n");
     struct flame_source *src = flame_source_new(t, NULL);
+    struct function_names *names = function_names_new();
+    function_names_set(names, trace_functions(t), NAMES_SHORT);
     const struct {
         const char *pattern;
         size_t functions;
@@ -149,7 +151,7 @@ static void field_F14_names_and_patterns(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct search *s = NULL;
         struct err err = {0};
-        int rc = search_by_name(&s, t, src, cases[i].pattern, &err);
+        int rc = search_by_name(&s, t, src, names, cases[i].pattern, &err);
         assert_int_equal(rc, cases[i].functions ? 0 : MTUI_E_NOENT);
         if (rc == 0)
             assert_int_equal(search_functions(s), cases[i].functions);
@@ -159,6 +161,7 @@ static void field_F14_names_and_patterns(void **state)
             assert_non_null(strstr(err.text, "at character 2: missing closing parenthesis"));
         search_free(s);
     }
+    function_names_free(names);
     flame_source_free(src);
     trace_free(t);
 }

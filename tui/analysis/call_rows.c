@@ -23,6 +23,7 @@ const char *const call_fields[CALL_COLUMNS] = {"duration_ns", "times_p50", "star
 
 struct call_rows {
     const struct trace *trace;
+    struct function_names *names;
     const struct stats_calls *calls; /* NULL: none */
     VEC(uint32_t) rows;              /* of calls->longest */
     struct row_filter *filter;       /* NULL: none */
@@ -30,9 +31,11 @@ struct call_rows {
     bool inverted;
 };
 
-struct call_rows *call_rows_new(void)
+struct call_rows *call_rows_new(struct function_names *names)
 {
-    return xcalloc(1, sizeof(struct call_rows));
+    struct call_rows *r = xcalloc(1, sizeof *r);
+    r->names = names;
+    return r;
 }
 
 void call_rows_free(struct call_rows *r)
@@ -65,11 +68,11 @@ uint64_t call_identity(const struct trace *t, const struct stats_call *c)
     return (uint64_t)(uintptr_t)span_of(t, c);
 }
 
-/* The caller's name, "" for the outermost. */
-static const char *caller_of(const struct call_rows *r, const struct stats_call *c)
+/* FN_NONE: it is outermost. */
+static fn_id caller_of(const struct call_rows *r, const struct stats_call *c)
 {
     const struct span *up = c->depth ? trace_row_at(r->trace, c->thread, c->depth - 1, c->start_ns) : NULL;
-    return up ? functions_get(trace_functions(r->trace), up->fn)->name : "";
+    return up ? up->fn : FN_NONE;
 }
 
 static const char *note_of(const struct call_rows *r, const struct stats_call *c)
@@ -109,7 +112,8 @@ void call_rows_cell(const struct call_rows *r, size_t row, enum call_column colu
         snprintf(cell->text, LIST_CELL_MAX, "%s", note_of(r, c));
         break;
     case CALL_CALLER:
-        snprintf(cell->text, LIST_CELL_MAX, "%s", c->depth ? caller_of(r, c) : "(outermost)");
+        snprintf(cell->text, LIST_CELL_MAX, "%s",
+                 caller_of(r, c) != FN_NONE ? function_names_get(r->names, caller_of(r, c)) : "(outermost)");
         break;
     case CALL_COLUMNS:
         break;
@@ -124,7 +128,8 @@ void call_rows_plain(const struct call_rows *r, size_t row, enum call_column col
     else if (column == CALL_START)
         snprintf(cell->text, LIST_CELL_MAX, "%" PRIu64, c->start_ns);
     else if (column == CALL_CALLER)
-        snprintf(cell->text, LIST_CELL_MAX, "%s", caller_of(r, c));
+        snprintf(cell->text, LIST_CELL_MAX, "%s",
+                 caller_of(r, c) != FN_NONE ? functions_get(trace_functions(r->trace), caller_of(r, c))->name : "");
     else
         call_rows_cell(r, row, column, cell);
 }
@@ -146,9 +151,8 @@ static uint64_t filter_number(const void *arg, const void *row, int id)
                               : (uint64_t)trace_thread(r->trace, c->thread)->tid;
 }
 
-static const char *filter_string(const void *arg, const void *row, int id)
+static fn_id filter_function(const void *arg, const void *row)
 {
-    (void)id;
     return caller_of(arg, row);
 }
 
@@ -171,7 +175,7 @@ static int compare(const void *a, const void *b, void *arg)
 
 static void rebuild(struct call_rows *r)
 {
-    const struct filter_values values = {filter_number, filter_string, r};
+    const struct filter_values values = {filter_number, NULL, filter_function, r};
     r->rows.len = 0;
     for (size_t i = 0; r->calls && i < r->calls->n; i++)
         if (row_filter_passes(r->filter, &values, &r->calls->longest[i]))
@@ -196,7 +200,7 @@ void call_rows_sort(struct call_rows *r, enum call_column column, bool inverted)
 
 int call_rows_filter(struct call_rows *r, const struct trace *t, const char *text, struct err *err)
 {
-    int rc = row_filter_set(&r->filter, text, filter_fields, sizeof filter_fields / sizeof *filter_fields, t, err);
+    int rc = row_filter_set(&r->filter, text, filter_fields, sizeof filter_fields / sizeof *filter_fields, t, r->names, err);
     if (rc == 0)
         rebuild(r);
     return rc;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "decode/trace/stats.h"
+#include "tui/ui/function_names.h"
 #include "tui/ui/list.h"
 
 enum call_column { CALL_DURATION, CALL_TIMES, CALL_START, CALL_TID, CALL_NOTE, CALL_CALLER, CALL_COLUMNS };
@@ -17,7 +18,8 @@ extern const char *const call_fields[CALL_COLUMNS];
 
 struct call_rows;
 
-struct call_rows *call_rows_new(void);
+/* names: of the functions of the traces that are set. */
+struct call_rows *call_rows_new(struct function_names *names);
 void call_rows_free(struct call_rows *r);
 
 /* calls NULL: no rows. Both must outlive their use here. */

@@ -30,7 +30,7 @@ const char *const compare_fields[CMP_COUNT] = {
 
 struct compare_rows {
     const struct trace *trace;
-    struct function_names *names; /* of its functions; NULL without a trace */
+    struct function_names *names;
     struct comparison all;
     VEC(const struct compare_row *) rows;
     struct row_filter *filter; /* NULL: none */
@@ -38,9 +38,11 @@ struct compare_rows {
     bool inverted;
 };
 
-struct compare_rows *compare_rows_new(void)
+struct compare_rows *compare_rows_new(struct function_names *names)
 {
-    return xcalloc(1, sizeof(struct compare_rows));
+    struct compare_rows *r = xcalloc(1, sizeof *r);
+    r->names = names;
+    return r;
 }
 
 void compare_rows_free(struct compare_rows *r)
@@ -50,7 +52,6 @@ void compare_rows_free(struct compare_rows *r)
     comparison_free(&r->all);
     vec_free(&r->rows);
     row_filter_free(r->filter);
-    function_names_free(r->names);
     free(r);
 }
 
@@ -120,17 +121,15 @@ static uint64_t filter_number(const void *arg, const void *row, int id)
     return value(row, (enum compare_column)id);
 }
 
-static const char *filter_string(const void *arg, const void *row, int id)
+static fn_id filter_function(const void *arg, const void *row)
 {
-    const struct compare_rows *r = arg;
-    const struct compare_row *c = row;
-    (void)id;
-    return function_names_in_module(r->names, c->fn);
+    (void)arg;
+    return ((const struct compare_row *)row)->fn;
 }
 
 static void rebuild(struct compare_rows *r)
 {
-    const struct filter_values values = {filter_number, filter_string, r};
+    const struct filter_values values = {filter_number, NULL, filter_function, r};
     r->rows.len = 0;
     for (size_t i = 0; i < r->all.n; i++)
         if (row_filter_passes(r->filter, &values, &r->all.rows[i]))
@@ -143,17 +142,8 @@ void compare_rows_set(struct compare_rows *r, const struct trace *t, struct comp
 {
     comparison_free(&r->all);
     r->all = c;
-    if (r->trace != t) {
-        function_names_free(r->names);
-        r->names = t ? function_names_new(trace_functions(t)) : NULL;
-    }
     r->trace = t;
     rebuild(r);
-}
-
-const struct function_names *compare_rows_names(const struct compare_rows *r)
-{
-    return r->names;
 }
 
 void compare_rows_sort(struct compare_rows *r, enum compare_column column, bool inverted)
@@ -165,7 +155,8 @@ void compare_rows_sort(struct compare_rows *r, enum compare_column column, bool 
 
 int compare_rows_filter(struct compare_rows *r, const char *text, struct err *err)
 {
-    int rc = row_filter_set(&r->filter, text, filter_fields, sizeof filter_fields / sizeof *filter_fields, r->trace, err);
+    int rc = row_filter_set(&r->filter, text, filter_fields, sizeof filter_fields / sizeof *filter_fields, r->trace, r->names,
+                            err);
     if (rc == 0)
         rebuild(r);
     return rc;

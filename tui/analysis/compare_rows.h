@@ -3,7 +3,7 @@
 #define MTUI_TUI_COMPARE_ROWS_H
 
 #include "decode/trace/compare.h"
-#include "tui/analysis/function_names.h"
+#include "tui/ui/function_names.h"
 #include "tui/ui/list.h"
 
 enum compare_column {
@@ -26,7 +26,8 @@ extern const char *const compare_fields[CMP_COUNT];
 
 struct compare_rows;
 
-struct compare_rows *compare_rows_new(void);
+/* names: of the functions of the traces that are set. */
+struct compare_rows *compare_rows_new(struct function_names *names);
 void compare_rows_free(struct compare_rows *r);
 
 /* Takes over c; t must outlive its use here. */
@@ -37,8 +38,6 @@ void compare_rows_sort(struct compare_rows *r, enum compare_column column, bool 
 int compare_rows_filter(struct compare_rows *r, const char *text, struct err *err);
 const char *compare_rows_filter_text(const struct compare_rows *r);
 
-/* NULL without a trace. */
-const struct function_names *compare_rows_names(const struct compare_rows *r);
 size_t compare_rows_count(const struct compare_rows *r);
 size_t compare_rows_total(const struct compare_rows *r); /* without the filter */
 const struct compare_row *compare_rows_at(const struct compare_rows *r, size_t row);

@@ -27,11 +27,6 @@ struct event_text {
     char name[400], detail[400];
 };
 
-static const struct function *function_of(const struct trace *t, const struct event *ev)
-{
-    return functions_get(trace_functions(t), ev->span->fn);
-}
-
 static const char *kind_text(const struct event *ev)
 {
     if (ev->kind == EVENT_GAP)
@@ -43,11 +38,11 @@ static const char *kind_text(const struct event *ev)
     return event_kind_name(ev->kind);
 }
 
-/* Who called it; NULL: it is outermost. */
-static const struct function *caller_of(const struct trace *t, const struct event *ev)
+/* Who called it; FN_NONE: it is outermost. */
+static fn_id caller_of(const struct trace *t, const struct event *ev)
 {
     const struct span *up = ev->depth > 0 ? trace_row_at(t, ev->thread, ev->depth - 1, ev->span->start_ns) : NULL;
-    return up ? functions_get(trace_functions(t), up->fn) : NULL;
+    return up ? up->fn : FN_NONE;
 }
 
 /* Calls that are open in the event's thread where it is a gap or a mark. */
@@ -60,12 +55,12 @@ static size_t open_calls(const struct trace *t, const struct event *ev)
     return d;
 }
 
-static void span_text(const struct trace *t, const struct event *ev, int indent, int cols,
+static void span_text(const struct trace *t, struct function_names *names, const struct event *ev, int indent, int cols,
                       struct event_text *out)
 {
     char plain[300], d[FMT_MAX];
     const struct span *s = ev->span;
-    name_fit(plain, sizeof plain, function_of(t, ev)->name, cols > indent ? (size_t)(cols - indent) : 1);
+    name_fit(plain, sizeof plain, function_names_get(names, s->fn), cols > indent ? (size_t)(cols - indent) : 1);
     snprintf(out->name, sizeof out->name, "%*s%s", indent, "", plain);
     if (ev->kind == EVENT_RETURN)
         snprintf(out->detail, sizeof out->detail, "%s%s",
@@ -75,8 +70,8 @@ static void span_text(const struct trace *t, const struct event *ev, int indent,
                                               : "");
     else if (s->flags & SPAN_INFERRED_START)
         snprintf(out->detail, sizeof out->detail, "start inferred");
-    else if (caller_of(t, ev))
-        snprintf(out->detail, sizeof out->detail, "from %.300s", caller_of(t, ev)->name);
+    else if (caller_of(t, ev) != FN_NONE)
+        snprintf(out->detail, sizeof out->detail, "from %.300s", function_names_get(names, caller_of(t, ev)));
 }
 
 /* The bytes of a gap, and where they stand in the trace data. */
@@ -100,12 +95,12 @@ static void gap_text(const struct trace *t, const struct gap *g, struct event_te
              ruler_duration(d, g->end_ns - g->start_ns, trace_info(t)->instructions), g->detail, bytes);
 }
 
-static void text_of(const struct trace *t, const struct event *ev, int indent, int cols,
+static void text_of(const struct trace *t, struct function_names *names, const struct event *ev, int indent, int cols,
                     struct event_text *out)
 {
     out->name[0] = out->detail[0] = '\0';
     if (ev->span) {
-        span_text(t, ev, indent, cols, out);
+        span_text(t, names, ev, indent, cols, out);
     } else if (ev->gap) {
         gap_text(t, ev->gap, out);
     } else {
@@ -114,7 +109,8 @@ static void text_of(const struct trace *t, const struct event *ev, int indent, i
 }
 
 /* "stack  a > b > c": the calls that are open there, that of the event the last; the outermost give way. */
-static void stack_text(const struct trace *t, const struct event *ev, char *out, size_t size, int cols)
+static void stack_text(const struct trace *t, struct function_names *names, const struct event *ev, char *out,
+                       size_t size, int cols)
 {
     char name[300], tail[400] = "";
     size_t depth = ev->span ? ev->depth + 1 : ev->thread != SIZE_MAX ? open_calls(t, ev) : 0;
@@ -125,7 +121,7 @@ static void stack_text(const struct trace *t, const struct event *ev, char *out,
                                    : trace_row_at(t, ev->thread, depth - 1, ev->span ? ev->span->start_ns : ev->time_ns);
         if (!s)
             break;
-        name_write(name, sizeof name, functions_get(trace_functions(t), s->fn)->name, NAME_NO_ARGUMENTS);
+        name_fit(name, sizeof name, function_names_get(names, s->fn), room / 2);
         size_t len = strlen(name), used = strlen(tail);
         if (used && used + len + 3 > room)
             break;
@@ -180,8 +176,8 @@ static void write_delta(char *out, uint64_t ns, bool instructions)
         snprintf(out, FMT_MAX, "%.30s insn", fmt_count_short(n, ns));
 }
 
-static void draw_row(const struct event_list *l, const struct trace *t, struct surface *s, int row, struct rect r,
-                     const struct places *p, size_t i, size_t shallowest, const struct glyphs *g)
+static void draw_row(const struct event_list *l, const struct trace *t, struct function_names *names, struct surface *s,
+                     int row, struct rect r, const struct places *p, size_t i, size_t shallowest, const struct glyphs *g)
 {
     const struct event *ev = &l->rows.data[i];
     const bool instructions = trace_info(t)->instructions;
@@ -192,7 +188,7 @@ static void draw_row(const struct event_list *l, const struct trace *t, struct s
     const bool detail = ev->kind != EVENT_MARK && p->detail; /* a mark is one sentence */
     const int wide = (detail ? p->detail - 1 : r.cols) - p->symbol;
     int indent = ev->span ? 2 * (int)(ev->depth - shallowest) : 0;
-    text_of(t, ev, indent > wide / 2 ? wide / 2 : indent, wide, &text);
+    text_of(t, names, ev, indent > wide / 2 ? wide / 2 : indent, wide, &text);
     if (ev->thread != SIZE_MAX) {
         int at = trace_cpu_at(t, ev->thread, ev->time_ns);
         snprintf(tid, sizeof tid, "%d", (int)trace_thread(t, ev->thread)->tid);
@@ -214,8 +210,8 @@ static void draw_row(const struct event_list *l, const struct trace *t, struct s
         line_cut(s, row, r.col + p->detail, DETAIL_COLS - 1, text.detail, style, g);
 }
 
-void event_draw_rows(const struct event_list *l, const struct trace *t, struct surface *s,
-                     struct rect r, const struct glyphs *g)
+void event_draw_rows(const struct event_list *l, const struct trace *t, struct function_names *names,
+                     struct surface *s, struct rect r, const struct glyphs *g)
 {
     const struct style header = {ROLE_HEADER, ROLE_HEADER, 0};
     const struct places p = place_columns(t, r.cols);
@@ -229,15 +225,15 @@ void event_draw_rows(const struct event_list *l, const struct trace *t, struct s
         if (l->rows.data[i].span && l->rows.data[i].depth < shallowest)
             shallowest = l->rows.data[i].depth;
     for (size_t i = 0; i < l->rows.len && (int)i < r.rows - 1; i++)
-        draw_row(l, t, s, r.row + 1 + (int)i, r, &p, i, shallowest, g);
+        draw_row(l, t, names, s, r.row + 1 + (int)i, r, &p, i, shallowest, g);
     if (event_list_chosen(l))
         surface_put(s, r.row + 1 + (int)l->chosen, r.col, glyph(g, GLYPH_POINTER),
                     style_of(event_list_chosen(l), true));
 }
 
 /* Why, over as many lines as it needs and two of others leave; how long; the stack while there is room. */
-static void draw_gap_pane(const struct trace *t, const struct event *ev, struct surface *s, struct rect r,
-                          const struct glyphs *g)
+static void draw_gap_pane(const struct trace *t, struct function_names *names, const struct event *ev, struct surface *s,
+                          struct rect r, const struct glyphs *g)
 {
     char d[FMT_MAX], bytes[100], line[800];
     const struct gap *gap = ev->gap;
@@ -251,29 +247,29 @@ static void draw_gap_pane(const struct trace *t, const struct event *ev, struct 
     line_draw(s, r.row + 1 + why, r.col + 1, r.cols - 1, line, (struct style){0}, g);
     if (r.rows - why < 3)
         return;
-    stack_text(t, ev, line, sizeof line, wide);
+    stack_text(t, names, ev, line, sizeof line, wide);
     line_cut(s, r.row + 2 + why, r.col + 1, wide, line, (struct style){0}, g);
 }
 
-void event_draw_pane(const struct event_list *l, const struct trace *t, struct surface *s,
-                     struct rect r, const struct glyphs *g)
+void event_draw_pane(const struct event_list *l, const struct trace *t, struct function_names *names,
+                     struct surface *s, struct rect r, const struct glyphs *g)
 {
     const struct event *ev = event_list_chosen(l);
     struct event_text text;
     if (!ev || r.rows < 3)
         return;
-    text_of(t, ev, 0, r.cols, &text);
-    const struct function *f = ev->span ? function_of(t, ev) : NULL;
-    const char *module = f ? strrchr(f->module, '/') : NULL;
+    text_of(t, names, ev, 0, r.cols, &text);
+    const struct span *call = ev->span;
     char line[sizeof text.detail + 400];
-    bar_draw_rule(s, r.row, r.col, r.cols, f ? f->name : text.name, kind_text(ev), g);
+    bar_draw_rule(s, r.row, r.col, r.cols, call ? function_names_in_module(names, call->fn) : text.name, kind_text(ev),
+                  g);
     if (ev->gap) {
-        draw_gap_pane(t, ev, s, r, g);
+        draw_gap_pane(t, names, ev, s, r, g);
         return;
     }
-    snprintf(line, sizeof line, "%.300s%s%s   clock %" PRIu64, f ? module ? module + 1 : f->module : "",
-             f && text.detail[0] ? "   " : "", text.detail, ev->time_ns);
+    snprintf(line, sizeof line, "%.300s%s%s   clock %" PRIu64, call ? function_names_module(names, call->fn) : "",
+             call && text.detail[0] ? "   " : "", text.detail, ev->time_ns);
     line_draw(s, r.row + 1, r.col + 1, r.cols - 1, line + strspn(line, " "), (struct style){0}, g);
-    stack_text(t, ev, line, sizeof line, r.cols - 2);
+    stack_text(t, names, ev, line, sizeof line, r.cols - 2);
     line_cut(s, r.row + 2, r.col + 1, r.cols - 2, line, (struct style){0}, g);
 }

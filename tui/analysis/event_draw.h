@@ -5,13 +5,14 @@
 #include "tui/analysis/event_list.h"
 #include "tui/term/glyph.h"
 #include "tui/term/surface.h"
+#include "tui/ui/function_names.h"
 
 /* Header in the first row of r, events below it. */
-void event_draw_rows(const struct event_list *l, const struct trace *t, struct surface *s,
-                     struct rect r, const struct glyphs *g);
+void event_draw_rows(const struct event_list *l, const struct trace *t, struct function_names *names,
+                     struct surface *s, struct rect r, const struct glyphs *g);
 
 #define EVENT_PANE_ROWS 5
-void event_draw_pane(const struct event_list *l, const struct trace *t, struct surface *s,
-                     struct rect r, const struct glyphs *g);
+void event_draw_pane(const struct event_list *l, const struct trace *t, struct function_names *names,
+                     struct surface *s, struct rect r, const struct glyphs *g);
 
 #endif

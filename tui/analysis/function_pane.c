@@ -102,7 +102,7 @@ void function_pane_step(struct function_pane *p, int delta)
 
 #define EDGE_NAME_COL 10 /* behind the share */
 
-static void name_of(const struct function_names *names, fn_id fn, int cols, char *out, size_t size)
+static void name_of(struct function_names *names, fn_id fn, int cols, char *out, size_t size)
 {
     if (fn == FN_NONE)
         snprintf(out, size, "(outermost)");
@@ -117,7 +117,7 @@ static const char *edge_calls(const struct stats_edge *e, char count[FMT_MAX], c
 }
 
 static void draw_edges(struct function_pane *p, struct surface *s, struct rect r, const char *title,
-                       const struct stats_edge *edges, size_t n, const struct function_names *names,
+                       const struct stats_edge *edges, size_t n, struct function_names *names,
                        const struct glyphs *g)
 {
     char name[300], count[FMT_MAX], share[FMT_MAX], right[FMT_MAX + 8];
@@ -263,17 +263,14 @@ static void draw_longest(struct function_pane *p, struct surface *s, struct rect
 }
 
 void function_pane_draw(struct function_pane *p, struct surface *s, struct rect r,
-                        const struct function_stats *f, const struct function_names *names,
+                        const struct function_stats *f, struct function_names *names,
                         const struct glyphs *g)
 {
     char title[400], name[256];
     if (!p->trace || r.rows < 4)
         return;
-    const struct function *fn = functions_get(trace_functions(p->trace), f->fn);
-    const char *module = strrchr(fn->module, '/');
-    const char *called = function_names_in_module(names, f->fn);
-    name_fit(name, sizeof name, called, (size_t)(r.cols > 40 ? r.cols - 30 : 10));
-    snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : fn->module);
+    name_fit(name, sizeof name, function_names_in_module(names, f->fn), (size_t)(r.cols > 40 ? r.cols - 30 : 10));
+    snprintf(title, sizeof title, "%s   %s", name, function_names_module(names, f->fn));
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", g);
     int half = r.cols / 2, upper = (r.rows - 1) / 2, lower = r.rows - 1 - upper;
     struct rect a = {r.row + 1, r.col + 1, upper, half - 2};

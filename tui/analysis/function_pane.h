@@ -4,7 +4,7 @@
 #define MTUI_TUI_FUNCTION_PANE_H
 
 #include "decode/trace/stats.h"
-#include "tui/analysis/function_names.h"
+#include "tui/ui/function_names.h"
 #include "tui/term/glyph.h"
 #include "tui/term/surface.h"
 
@@ -25,7 +25,7 @@ const struct stats_call *function_pane_call(const struct function_pane *p);
 void function_pane_step(struct function_pane *p, int delta);
 
 void function_pane_draw(struct function_pane *p, struct surface *s, struct rect r,
-                        const struct function_stats *f, const struct function_names *names,
+                        const struct function_stats *f, struct function_names *names,
                         const struct glyphs *g);
 
 /* "Duration (log2)", then a row a bucket: from, bar, calls; the bucket of at_ns is marked (UINT64_MAX: none).

@@ -21,13 +21,13 @@ const struct list_column function_columns[FCOL_COUNT] = {
     [FCOL_P50] = {.title = "P50", .cols = 7, .priority = 8, .right = true},
     [FCOL_P99] = {.title = "P99", .cols = 7, .priority = 6, .right = true},
     [FCOL_MAX] = {.title = "MAX", .cols = 7, .priority = 3, .right = true},
-    [FCOL_HIST] = {.title = "HIST", .cols = 6, .priority = 7, .fixed = true},
+    [FCOL_HIST] = {.title = "HIST", .cols = 6, .most = 24, .priority = 7, .fixed = true},
     [FCOL_NAME] = {.title = "FUNCTION", .cols = 24, .priority = 0, .stretch = true, .rising = true},
 };
 
 struct function_rows {
     const struct trace *trace;
-    struct function_names *names; /* of its functions; NULL without a trace */
+    struct function_names *names;
     const struct stats *stats;
     const struct glyphs *glyphs;
     uint64_t self_sum;
@@ -37,9 +37,10 @@ struct function_rows {
     bool inverted;
 };
 
-struct function_rows *function_rows_new(void)
+struct function_rows *function_rows_new(struct function_names *names)
 {
     struct function_rows *r = xcalloc(1, sizeof *r);
+    r->names = names;
     r->sort = FCOL_SELF;
     return r;
 }
@@ -49,7 +50,6 @@ void function_rows_free(struct function_rows *r)
     if (!r)
         return;
     row_filter_free(r->filter);
-    function_names_free(r->names);
     vec_free(&r->rows);
     free(r);
 }
@@ -109,12 +109,18 @@ static uint64_t filter_number(const void *arg, const void *row, int id)
     return value(f, (enum function_column)id);
 }
 
-static const char *filter_string(const void *arg, const void *row, int id)
+static const char *filter_module(const void *arg, const void *row, int id)
 {
     const struct function_rows *r = arg;
     const struct function_stats *f = row;
-    return id == FIELD_MODULE ? functions_get(trace_functions(r->trace), f->fn)->module
-                              : function_names_in_module(r->names, f->fn);
+    (void)id;
+    return functions_get(trace_functions(r->trace), f->fn)->module;
+}
+
+static fn_id filter_function(const void *arg, const void *row)
+{
+    (void)arg;
+    return ((const struct function_stats *)row)->fn;
 }
 
 /* ---- Rows ---- */
@@ -148,7 +154,7 @@ static void rebuild(struct function_rows *r)
 {
     size_t n = 0;
     const struct function_stats *all = r->stats ? stats_functions(r->stats, &n) : NULL;
-    const struct filter_values values = {filter_number, filter_string, r};
+    const struct filter_values values = {filter_number, filter_module, filter_function, r};
     r->rows.len = 0;
     r->self_sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -163,10 +169,6 @@ static void rebuild(struct function_rows *r)
 void function_rows_set(struct function_rows *r, const struct trace *t, const struct stats *stats,
                        const struct glyphs *g)
 {
-    if (r->trace != t) {
-        function_names_free(r->names);
-        r->names = t ? function_names_new(trace_functions(t)) : NULL;
-    }
     r->trace = t;
     r->stats = stats;
     r->glyphs = g;
@@ -182,7 +184,8 @@ void function_rows_sort(struct function_rows *r, enum function_column column, bo
 
 int function_rows_filter(struct function_rows *r, const char *text, struct err *err)
 {
-    int rc = row_filter_set(&r->filter, text, filter_fields, sizeof filter_fields / sizeof *filter_fields, r->trace, err);
+    int rc = row_filter_set(&r->filter, text, filter_fields, sizeof filter_fields / sizeof *filter_fields, r->trace, r->names,
+                            err);
     if (rc == 0)
         rebuild(r);
     return rc;
@@ -211,15 +214,10 @@ const struct function_stats *function_rows_at(const struct function_rows *r, siz
     return row < r->rows.len ? r->rows.data[row] : NULL;
 }
 
-const struct function_names *function_rows_names(const struct function_rows *r)
-{
-    return r->names;
-}
-
 void function_histogram(const struct function_stats *f, const struct glyphs *g, uint32_t *cells, int n)
 {
     int first = STATS_BUCKETS, last = -1;
-    uint64_t sums[16] = {0}, most = 0;
+    uint64_t sums[STATS_BUCKETS] = {0}, most = 0;
     for (int i = 0; i < STATS_BUCKETS; i++)
         if (f->histogram[i]) {
             first = i < first ? i : first;
@@ -244,7 +242,8 @@ void function_rows_cell(const struct function_rows *r, size_t row, enum function
     const bool instructions = trace_info(r->trace)->instructions;
     char *out = cell->text;
     char text[FMT_MAX];
-    uint32_t bars[6];
+    uint32_t bars[STATS_BUCKETS];
+    const int n_bars = cell->cols < STATS_BUCKETS ? cell->cols : STATS_BUCKETS;
     size_t len = 0;
     switch (column) {
     case FCOL_CALLS:
@@ -255,8 +254,8 @@ void function_rows_cell(const struct function_rows *r, size_t row, enum function
         snprintf(out, LIST_CELL_MAX, "%s", fmt_percent(text, f->self_ns, r->self_sum));
         break;
     case FCOL_HIST:
-        function_histogram(f, r->glyphs, bars, 6);
-        for (int i = 0; i < 6; i++)
+        function_histogram(f, r->glyphs, bars, n_bars);
+        for (int i = 0; i < n_bars; i++)
             len += utf8_encode(bars[i], out + len);
         out[len] = '\0';
         break;

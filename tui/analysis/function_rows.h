@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "decode/trace/stats.h"
-#include "tui/analysis/function_names.h"
+#include "tui/ui/function_names.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/list.h"
 
@@ -29,7 +29,8 @@ extern const struct list_column function_columns[FCOL_COUNT];
 
 struct function_rows;
 
-struct function_rows *function_rows_new(void);
+/* names: of the functions of the traces that are set. */
+struct function_rows *function_rows_new(struct function_names *names);
 void function_rows_free(struct function_rows *r);
 
 /* stats NULL: no rows. All must outlive their use here. */
@@ -45,12 +46,11 @@ const char *function_rows_filter_text(const struct function_rows *r);
 size_t function_rows_count(const struct function_rows *r);
 size_t function_rows_total(const struct function_rows *r); /* without the filter */
 const struct function_stats *function_rows_at(const struct function_rows *r, size_t row);
-/* How functions are called in the rows; NULL without a trace. */
-const struct function_names *function_rows_names(const struct function_rows *r);
 void function_rows_cell(const struct function_rows *r, size_t row, enum function_column column,
                         struct list_cell *cell);
 
-/* Log₂ buckets from the first to the last that holds something, put together into n cells of bars. */
+/* Log₂ buckets from the first to the last that holds something, put together into n cells of bars, at most
+ * STATS_BUCKETS of them. */
 void function_histogram(const struct function_stats *f, const struct glyphs *g, uint32_t *cells, int n);
 
 #endif

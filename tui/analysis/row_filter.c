@@ -21,6 +21,7 @@ struct condition {
 
 struct row_filter {
     char *text;
+    struct function_names *names;
     VEC(struct condition) conditions;
 };
 
@@ -79,15 +80,6 @@ bool filter_word_split(const char *word, struct filter_word *out)
     return n > 0 || *out->value;
 }
 
-bool filter_name_occurs(const struct trace *t, const char *text)
-{
-    const struct functions *f = t ? trace_functions(t) : NULL;
-    for (size_t i = 0; f && i < functions_count(f); i++)
-        if (strcasestr(functions_get(f, (fn_id)i)->name, text))
-            return true;
-    return false;
-}
-
 /* ---- From text to conditions ---- */
 
 struct parser {
@@ -143,7 +135,7 @@ static int parse_number(const struct parser *p, enum filter_kind kind, const cha
 static int add_text(struct parser *p, const struct filter_field *field, const char *text)
 {
     struct condition c = {.field = field, .op = FILTER_EQUAL};
-    if (field->kind == FILTER_NAME && !filter_name_occurs(p->t, text)) {
+    if (field->kind == FILTER_NAME && !function_names_occur(p->f->names, text)) {
         int rc = regex_compile(text, true, &c.re, p->err);
         if (rc < 0)
             return rc;
@@ -192,10 +184,10 @@ static int take_word(struct parser *p, const char *word)
         add_name(p, word);
         return 0;
     }
-    if ((field = find_field(p, w.name)) && (*w.name || !filter_name_occurs(p->t, word)))
+    if ((field = find_field(p, w.name)) && (*w.name || !function_names_occur(p->f->names, word)))
         return *w.value ? add_condition(p, field, w.op, w.value)
                         : err_set(p->err, MTUI_E_INVAL, "%s what?", word);
-    if (*w.name && *w.value && !filter_name_occurs(p->t, word))
+    if (*w.name && *w.value && !function_names_occur(p->f->names, word))
         return refuse(p, w.name);
     add_name(p, word);
     return 0;
@@ -223,12 +215,13 @@ static size_t read_word(const struct parser *p, const char *s, char *out)
 }
 
 static int parse(struct row_filter **out, const char *text, const struct filter_field *fields, size_t n,
-                 const struct trace *t, struct err *err)
+                 const struct trace *t, struct function_names *names, struct err *err)
 {
     struct parser p = {xcalloc(1, sizeof *p.f), fields, n, t, NULL, err};
     char *word = xmalloc(strlen(text) + 1);
     int rc = 0;
     p.f->text = xstrdup(text);
+    p.f->names = names;
     for (const char *s = text + strspn(text, " "); rc == 0 && *s; s += strspn(s, " ")) {
         s += read_word(&p, s, word);
         rc = take_word(&p, word);
@@ -246,10 +239,10 @@ static int parse(struct row_filter **out, const char *text, const struct filter_
 }
 
 int row_filter_set(struct row_filter **f, const char *text, const struct filter_field *fields, size_t n,
-                   const struct trace *t, struct err *err)
+                   const struct trace *t, struct function_names *names, struct err *err)
 {
     struct row_filter *parsed = NULL;
-    int rc = text && *text ? parse(&parsed, text, fields, n, t, err) : 0;
+    int rc = text && *text ? parse(&parsed, text, fields, n, t, names, err) : 0;
     if (rc < 0)
         return rc;
     row_filter_free(*f);
@@ -276,18 +269,34 @@ static bool holds(const struct condition *c, uint64_t v)
     return false;
 }
 
+static bool has_text(const struct condition *c, const char *text)
+{
+    return strcasestr(text, c->text) || (c->re && regex_match(c->re, text, strlen(text), NULL, NULL));
+}
+
+static bool has_name(const struct condition *c, struct function_names *names, fn_id fn)
+{
+    const char *form;
+    for (int i = 0; fn != FN_NONE && (form = function_names_form(names, fn, i)); i++)
+        if (has_text(c, form))
+            return true;
+    return false;
+}
+
+static bool condition_holds(const struct row_filter *f, const struct condition *c, const struct filter_values *values,
+                            const void *row)
+{
+    if (c->field->kind == FILTER_NAME)
+        return has_name(c, f->names, values->function(values->arg, row));
+    if (c->field->kind == FILTER_TEXT)
+        return has_text(c, values->text(values->arg, row, c->field->id));
+    return holds(c, values->number(values->arg, row, c->field->id));
+}
+
 bool row_filter_passes(const struct row_filter *f, const struct filter_values *values, const void *row)
 {
-    for (size_t i = 0; f && i < f->conditions.len; i++) {
-        const struct condition *c = &f->conditions.data[i];
-        if (!c->text) {
-            if (!holds(c, values->number(values->arg, row, c->field->id)))
-                return false;
-            continue;
-        }
-        const char *text = values->text(values->arg, row, c->field->id);
-        if (!strcasestr(text, c->text) && !(c->re && regex_match(c->re, text, strlen(text), NULL, NULL)))
+    for (size_t i = 0; f && i < f->conditions.len; i++)
+        if (!condition_holds(f, &f->conditions.data[i], values, row))
             return false;
-    }
     return true;
 }

@@ -14,9 +14,10 @@
 #include <stdint.h>
 
 #include "decode/trace/trace.h"
+#include "tui/ui/function_names.h"
 
 enum filter_kind {
-    FILTER_NAME,     /* what words without a NAME look in; one of a table's fields is that */
+    FILTER_NAME,     /* of a function: what words without a NAME look in; one of a table's fields is that */
     FILTER_TEXT,
     FILTER_COUNT,    /* "1200", "1.2k" */
     FILTER_DURATION, /* nanoseconds, or as typed: "1.5ms"; of instructions "12.4k" */
@@ -32,15 +33,17 @@ struct filter_field {
 /* What a row has in a field. */
 struct filter_values {
     uint64_t (*number)(const void *arg, const void *row, int id);
-    const char *(*text)(const void *arg, const void *row, int id);
+    const char *(*text)(const void *arg, const void *row, int id); /* FILTER_TEXT */
+    fn_id (*function)(const void *arg, const void *row);           /* FILTER_NAME: whose name it is; FN_NONE: of none */
     const void *arg;
 };
 
 struct row_filter;
 
-/* Replaces *f; NULL or "": by none (NULL). fields must outlive it. MTUI_E_INVAL with a sentence: *f stays. */
+/* Replaces *f; NULL or "": by none (NULL). fields and names must outlive it. MTUI_E_INVAL with a sentence: *f
+ * stays. */
 int row_filter_set(struct row_filter **f, const char *text, const struct filter_field *fields, size_t n,
-                   const struct trace *t, struct err *err);
+                   const struct trace *t, struct function_names *names, struct err *err);
 void row_filter_free(struct row_filter *f);
 
 /* As typed; "" for NULL. */
@@ -60,7 +63,5 @@ struct filter_word {
 
 /* Whether a word, which ends at a NUL, has the form NAME OP VALUE. NAME or VALUE may be missing. */
 bool filter_word_split(const char *word, struct filter_word *out);
-/* Whether the text is part of some function's name, whatever the case. */
-bool filter_name_occurs(const struct trace *t, const char *text);
 
 #endif

@@ -49,11 +49,6 @@ static const struct stats_call *call_at(const struct calls_view *v, size_t row)
     return call_rows_at(v->rows, row);
 }
 
-static const struct function *function_of(const struct calls_view *v)
-{
-    return functions_get(trace_functions(v->trace), v->fn);
-}
-
 /* ---- The rows, for the list ---- */
 
 static size_t row_count(void *arg)
@@ -245,7 +240,7 @@ static void *create(struct model *m)
     struct calls_view *v = xcalloc(1, sizeof *v);
     v->m = m;
     v->source = source_edit_new(m);
-    v->rows = call_rows_new();
+    v->rows = call_rows_new(m->names);
     v->list = list_new(call_columns, CALL_COLUMNS, &list_rows, v);
     v->table = (struct table){m, v->list, call_columns, &table_ops, v};
     list_set_sort(v->list, CALL_DURATION, false);
@@ -333,10 +328,8 @@ static void draw(void *view, struct surface *s, struct rect r)
                      SIZE_MAX, (struct style){.ink = ROLE_DIM});
         return;
     }
-    const struct function *f = function_of(v);
-    const char *module = strrchr(f->module, '/');
-    name_fit(name, sizeof name, f->name, (size_t)(r.cols > 40 ? r.cols - 30 : 10));
-    snprintf(title, sizeof title, "calls of %s   %s", name, module ? module + 1 : f->module);
+    name_fit(name, sizeof name, function_names_in_module(v->m->names, v->fn), (size_t)(r.cols > 40 ? r.cols - 30 : 10));
+    snprintf(title, sizeof title, "calls of %s   %s", name, function_names_module(v->m->names, v->fn));
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", v->m->glyphs);
     if (v->busy || v->calls.all.calls == 0) {
         surface_text(s, r.row + 2, r.col + 1, r.cols - 1, v->busy ? "counting...   ^C stops" : "No calls in here.",
@@ -380,7 +373,7 @@ static bool own_action(struct calls_view *v, enum action act, const char *arg)
         source_edit_subject(v->source, v->trace, subject_of(v), arg);
         return true;
     case ACT_COPY:
-        model_copy(v->m, function_of(v)->name);
+        model_copy(v->m, function_names_in_module(v->m->names, v->fn));
         return true;
     case ACT_RELOAD:
         keep_rows(v);

@@ -203,7 +203,7 @@ static const char *filter_text(void *arg)
 static const char *row_name(void *arg, size_t row)
 {
     struct compare_view *v = arg;
-    return function_names_get(compare_rows_names(v->rows), compare_rows_at(v->rows, row)->fn);
+    return function_names_get(v->m->names, compare_rows_at(v->rows, row)->fn);
 }
 
 static const struct table_ops table_ops = {.row = "function",
@@ -223,7 +223,7 @@ static void *create(struct model *m)
     struct compare_view *v = xcalloc(1, sizeof *v);
     v->m = m;
     v->source = source_edit_new(m);
-    v->rows = compare_rows_new();
+    v->rows = compare_rows_new(m->names);
     v->list = list_new(compare_columns, CMP_COUNT, &list_rows, v);
     v->table = (struct table){m, v->list, compare_columns, &table_ops, v};
     list_set_sort(v->list, CMP_SELF_DIFF, false);
@@ -253,6 +253,8 @@ static void hide(void *view)
 static void changed(void *view, enum model_change what)
 {
     struct compare_view *v = view;
+    if (what == MODEL_SETTINGS && v->ready)
+        arrange(v); /* names are others now */
     if (!v->trace || v->trace == v->m->trace)
         return;
     if (what == MODEL_TRACE) {
@@ -307,11 +309,9 @@ static void draw_pane(struct compare_view *v, struct surface *s, struct rect r)
     char title[400], name[256], text[300], n[FMT_MAX], total[FMT_MAX], self[FMT_MAX], d[FMT_MAX], at[FMT_MAX];
     if (!row)
         return;
-    const struct function *f = functions_get(trace_functions(v->trace), row->fn);
-    const char *module = strrchr(f->module, '/');
-    name_fit(name, sizeof name, function_names_in_module(compare_rows_names(v->rows), row->fn),
+    name_fit(name, sizeof name, function_names_in_module(v->m->names, row->fn),
              (size_t)(r.cols > 40 ? r.cols - 30 : 10));
-    snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : f->module);
+    snprintf(title, sizeof title, "%s   %s", name, function_names_module(v->m->names, row->fn));
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", v->m->glyphs);
     for (int side = 0; side < 2; side++) {
         const struct compare_side *c = &row->side[side];
@@ -341,7 +341,7 @@ static void draw(void *view, struct surface *s, struct rect r)
                      (struct style){.ink = ROLE_DIM});
         return;
     }
-    name_fit(name, sizeof name, functions_get(trace_functions(v->trace), v->fn)->name,
+    name_fit(name, sizeof name, function_names_get(v->m->names, v->fn),
              (size_t)(r.cols > 50 ? r.cols - 40 : 10));
     snprintf(title, sizeof title, "%s: this call and the median one", name);
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", v->m->glyphs);

@@ -96,13 +96,15 @@ static void destroy(void *view)
     free(v);
 }
 
-static uint8_t *functions_named(const struct trace *t, const char *name)
+static uint8_t *functions_named(const struct model *m, const char *name)
 {
-    const struct functions *f = trace_functions(t);
-    uint8_t *set = xcalloc(functions_count(f) / 8 + 1, 1);
-    for (size_t i = 0; i < functions_count(f); i++)
-        if (strcasestr(functions_get(f, (fn_id)i)->name, name))
-            set[i / 8] |= (uint8_t)(1u << i % 8);
+    size_t n = functions_count(trace_functions(m->trace));
+    uint8_t *set = xcalloc(n / 8 + 1, 1);
+    const char *form;
+    for (fn_id fn = 0; fn < n; fn++)
+        for (int i = 0; (form = function_names_form(m->names, fn, i)); i++)
+            if (strcasestr(form, name))
+                set[fn / 8] |= (uint8_t)(1u << fn % 8);
     return set;
 }
 
@@ -127,7 +129,7 @@ static void grow(struct event_view *v)
     v->trace = v->m->trace;
     v->src = flame_source_new(v->m->trace, NULL);
     free(v->fn);
-    v->fn = v->name ? functions_named(v->m->trace, v->name) : NULL;
+    v->fn = v->name ? functions_named(v->m, v->name) : NULL;
     restart(v, from_ns);
     flame_source_free(old);
     if (!first)
@@ -224,7 +226,7 @@ static int parse_word(const struct event_view *v, const char *word, struct event
             return parse_kinds(w.value, f, err);
         if (strcmp(w.name, "tid") == 0)
             return parse_tid(v, w.value, f, err);
-        if (!known && *w.name && *w.value && !filter_name_occurs(v->m->trace, word))
+        if (!known && *w.name && *w.value && !function_names_occur(v->m->names, word))
             return err_set(err, MTUI_E_INVAL,
                            "%s is none of kind tid name; name=TEXT takes any text", w.name);
         name = known ? w.value : word;
@@ -254,7 +256,7 @@ static int set_filter(struct event_view *v, const char *text, struct err *err)
         free(v->filter);
         free(v->name);
         v->name = f.name;
-        v->fn = f.name ? functions_named(v->m->trace, f.name) : NULL;
+        v->fn = f.name ? functions_named(v->m, f.name) : NULL;
         f.name = NULL;
         v->filter = text && *text ? xstrdup(text) : NULL;
         v->kinds = f.kinds;
@@ -299,10 +301,10 @@ static void draw(void *view, struct surface *s, struct rect r)
                      (struct style){.ink = ROLE_DIM});
         return;
     }
-    event_draw_rows(&v->list, v->trace, s, (struct rect){r.row + 1, r.col, (int)rows + 1, r.cols},
+    event_draw_rows(&v->list, v->trace, v->m->names, s, (struct rect){r.row + 1, r.col, (int)rows + 1, r.cols},
                     v->m->glyphs);
     if (pane)
-        event_draw_pane(&v->list, v->trace, s,
+        event_draw_pane(&v->list, v->trace, v->m->names, s,
                         (struct rect){r.row + r.rows - pane, r.col, pane, r.cols}, v->m->glyphs);
 }
 
@@ -414,7 +416,7 @@ static bool copy(struct event_view *v)
 {
     const struct event *ev = event_list_chosen(&v->list);
     if (ev && ev->span)
-        model_copy(v->m, functions_get(trace_functions(v->trace), ev->span->fn)->name);
+        model_copy(v->m, function_names_in_module(v->m->names, ev->span->fn));
     else
         model_say(v->m, "no function to copy here");
     return true;

@@ -156,7 +156,7 @@ static const char *filter_text(void *arg)
 static const char *row_name(void *arg, size_t row)
 {
     struct function_view *v = arg;
-    return function_names_get(function_rows_names(v->rows), function_rows_at(v->rows, row)->fn);
+    return function_names_get(v->m->names, function_rows_at(v->rows, row)->fn);
 }
 
 static const struct table_ops table_ops = {.row = "function",
@@ -181,7 +181,7 @@ static void *create(struct model *m)
     v->m = m;
     v->details = true;
     v->stats = trace_stats_new(m->loop, stats_ready, v);
-    v->rows = function_rows_new();
+    v->rows = function_rows_new(m->names);
     v->pane = function_pane_new(m->loop, pane_ready, m);
     v->export = trace_export_new(m, "functions");
     v->source = source_edit_new(m);
@@ -269,7 +269,7 @@ static void draw(void *view, struct surface *s, struct rect r)
     const struct function_stats *f = function_rows_at(v->rows, list_selected(v->list));
     if (pane && f)
         function_pane_draw(v->pane, s, (struct rect){r.row + r.rows - pane, r.col, pane, r.cols}, f,
-                           function_rows_names(v->rows), v->m->glyphs);
+                           v->m->names, v->m->glyphs);
 }
 
 /* The selected function, and of its calls the one that is chosen. */

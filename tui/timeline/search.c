@@ -75,30 +75,34 @@ static bool has_capital(const char *s)
     return false;
 }
 
-static void add_by_text(struct search *s, const struct functions *f, const char *pattern)
+static void add_by_text(struct search *s, struct function_names *names, const char *pattern)
 {
     bool with_case = has_capital(pattern), exact = pattern[0] == '=' && pattern[1];
-    for (size_t i = 0; i < s->nfunctions; i++) {
-        const char *name = functions_get(f, (fn_id)i)->name;
-        if (exact ? strcmp(name, pattern + 1) == 0 : contains(name, pattern, with_case))
-            add_function(s, (fn_id)i);
-    }
+    const char *name;
+    for (fn_id fn = 0; fn < s->nfunctions; fn++)
+        for (int i = 0; (name = function_names_form(names, fn, i)); i++)
+            if (exact ? strcmp(name, pattern + 1) == 0 : contains(name, pattern, with_case))
+                add_function(s, fn);
 }
 
-int search_by_name(struct search **out, const struct trace *t, struct flame_source *src,
+static void add_by_pattern(struct search *s, struct function_names *names, struct regex *re)
+{
+    const char *name;
+    for (fn_id fn = 0; fn < s->nfunctions; fn++)
+        for (int i = 0; (name = function_names_form(names, fn, i)); i++)
+            if (regex_match(re, name, strlen(name), NULL, NULL))
+                add_function(s, fn);
+}
+
+int search_by_name(struct search **out, const struct trace *t, struct flame_source *src, struct function_names *names,
                    const char *pattern, struct err *err)
 {
-    const struct functions *f = trace_functions(t);
     struct search *s = new_search(t, src, pattern);
-    add_by_text(s, f, pattern);
+    add_by_text(s, names, pattern);
     int rc = 0;
     struct regex *re = NULL;
     if (s->in_set == 0 && (rc = regex_compile(pattern, true, &re, err)) == 0) {
-        for (size_t i = 0; i < s->nfunctions; i++) {
-            const char *name = functions_get(f, (fn_id)i)->name;
-            if (regex_match(re, name, strlen(name), NULL, NULL))
-                add_function(s, (fn_id)i);
-        }
+        add_by_pattern(s, names, re);
         regex_free(re);
     }
     if (s->in_set == 0) {
@@ -114,9 +118,9 @@ int search_by_name(struct search **out, const struct trace *t, struct flame_sour
     return 0;
 }
 
-struct search *search_by_function(const struct trace *t, struct flame_source *src, fn_id fn)
+struct search *search_by_function(const struct trace *t, struct flame_source *src, fn_id fn, const char *name)
 {
-    struct search *s = new_search(t, src, functions_get(trace_functions(t), fn)->name);
+    struct search *s = new_search(t, src, name);
     add_function(s, fn);
     return s;
 }

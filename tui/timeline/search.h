@@ -15,21 +15,22 @@
 
 #include "core/base/err.h"
 #include "tui/timeline/selection.h"
+#include "tui/ui/function_names.h"
 
 struct search;
 
 #define SEARCH_ANY_THREAD SIZE_MAX
 
-/* Functions whose demangled name contains pattern (case matters only when it has a capital); when none
+/* Functions that contain pattern in a form of their name (case matters only when it has a capital); when none
  * does and pattern is a PCRE2 pattern, those that it matches; "=NAME" means exactly NAME. MTUI_E_NOENT
  * when no function matches, with PCRE2's sentence if it is no pattern either. t and src must outlive
- * the search. */
-int search_by_name(struct search **out, const struct trace *t, struct flame_source *src,
+ * the search; names are those of t's functions. */
+int search_by_name(struct search **out, const struct trace *t, struct flame_source *src, struct function_names *names,
                    const char *pattern, struct err *err);
-struct search *search_by_function(const struct trace *t, struct flame_source *src, fn_id fn);
+struct search *search_by_function(const struct trace *t, struct flame_source *src, fn_id fn, const char *name);
 void search_free(struct search *s);
 
-/* The text shown between slashes: the pattern, or the function's name. */
+/* The text shown between slashes: the pattern, or the name. */
 const char *search_text(const struct search *s);
 bool search_has(const struct search *s, fn_id fn);
 size_t search_functions(const struct search *s); /* in the set */

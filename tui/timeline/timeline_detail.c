@@ -43,11 +43,6 @@ static void put_line(struct pane *p, const char *text, enum role ink)
                   p->tl->m->glyphs);
 }
 
-static const struct function *function_of(const struct timeline *tl, const struct span *s)
-{
-    return functions_get(trace_functions(tl->trace), s->fn);
-}
-
 /* Spans of all rows below the selected one that lie in it. */
 static uint64_t calls_below(struct timeline *tl, const struct span *s)
 {
@@ -99,6 +94,12 @@ static size_t append(char *out, size_t size, size_t len, const char *text)
     return len + n;
 }
 
+/* One long name leaves room for others. */
+static void stack_name(const struct timeline *tl, const struct selection *at, size_t room, char *out, size_t size)
+{
+    name_fit(out, size, function_names_get(tl->m->names, selection_span(tl->src, at)->fn), room / 2);
+}
+
 /* Names from the outside in; when they do not fit, the outermost give way. */
 void tl_stack_text(struct timeline *tl, char *out, size_t size, int cols)
 {
@@ -111,8 +112,7 @@ void tl_stack_text(struct timeline *tl, char *out, size_t size, int cols)
     char name[160];
     size_t room = (size_t)(cols > 24 ? cols - 16 : 8), used = 0, first = 0;
     for (; first < n; first++) {
-        name_write(name, sizeof name, function_of(tl, selection_span(tl->src, &at[first]))->name,
-                   NAME_NO_ARGUMENTS);
+        stack_name(tl, &at[first], room, name, sizeof name);
         used += strlen(name) + 3;
         if (used > room && first > 0)
             break;
@@ -121,8 +121,7 @@ void tl_stack_text(struct timeline *tl, char *out, size_t size, int cols)
     if (first < n || tl->sel.depth + 1 > n)
         len = append(out, size, len, "... > ");
     for (size_t i = first; i-- > 0;) {
-        name_write(name, sizeof name, function_of(tl, selection_span(tl->src, &at[i]))->name,
-                   NAME_NO_ARGUMENTS);
+        stack_name(tl, &at[i], room, name, sizeof name);
         bool bracket = i == 0 && name[0] != '['; /* not [[off cpu]] */
         len = append(out, size, len, bracket ? "[" : "");
         len = append(out, size, len, name);
@@ -220,7 +219,8 @@ static void draw_notes(struct pane *p, const struct span *s)
     if (tl_aggregate(tl, &a)) {
         struct flame_row row = flame_source_row(tl->src, tl->sel.thread, tl->sel.depth);
         const struct span *longest = &row.spans[a.longest];
-        name_fit(name, sizeof name, function_of(tl, longest)->name, (size_t)(p->r.cols > 84 ? p->r.cols - 64 : 20));
+        name_fit(name, sizeof name, function_names_get(tl->m->names, longest->fn),
+                 (size_t)(p->r.cols > 84 ? p->r.cols - 64 : 20));
         snprintf(calls, sizeof calls, "in this column: %s call%s", fmt_count(n, a.calls), a.calls == 1 ? "" : "s");
         if (a.waits)
             snprintf(off, sizeof off, "%s time%s off the CPU", fmt_count(w, a.waits), a.waits == 1 ? "" : "s");
@@ -400,17 +400,16 @@ void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
             draw_gap(&p, gap);
         return;
     }
-    const struct function *f = function_of(tl, span);
-    const char *module = strrchr(f->module, '/');
-    name_fit(name, sizeof name, f->name, (size_t)(r.cols > 50 ? r.cols - 40 : 10));
-    snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : f->module);
+    name_fit(name, sizeof name, function_names_in_module(tl->m->names, span->fn),
+             (size_t)(r.cols > 50 ? r.cols - 40 : 10));
+    snprintf(title, sizeof title, "%s   %s", name, function_names_module(tl->m->names, span->fn));
     const struct source_answer *source = tl_source(tl);
     const struct source_text *place = source ? &source->function : NULL;
     const char *file = place && place->path ? strrchr(place->path, '/') : NULL;
     file = file ? file + 1 : place ? place->path : NULL;
     int cpu = trace_cpu_at(tl->trace, tl->sel.thread, span->start_ns);
     size_t len = 0;
-    if (file && f->kind != FN_PSEUDO)
+    if (file && functions_get(trace_functions(tl->trace), span->fn)->kind != FN_PSEUDO)
         len += (size_t)snprintf(right, sizeof right, "%.200s:%d   ", file, place->line);
     if (cpu >= 0)
         len += (size_t)snprintf(right + len, sizeof right - len, "cpu %d   ", cpu);

@@ -268,7 +268,7 @@ static const char *function_name(const void *arg, fn_id fn)
 {
     const struct timeline *tl = arg;
     const struct functions *f = trace_functions(tl->trace);
-    return fn < functions_count(f) ? functions_get(f, fn)->name : "?";
+    return fn < functions_count(f) ? function_names_in_module(tl->m->names, fn) : "?";
 }
 
 static void render(struct timeline *tl, const struct flame_axis *ax, size_t thread, size_t depth,

@@ -263,7 +263,7 @@ static bool copy(struct timeline *tl)
 {
     const struct span *s = selection_span(tl->src, &tl->sel);
     if (s) {
-        const char *name = functions_get(trace_functions(tl->trace), s->fn)->name;
+        const char *name = function_names_in_module(tl->m->names, s->fn);
         model_copy(tl->m, name);
         model_say(tl->m, "copied: %s", name);
     }

@@ -282,6 +282,7 @@ void tl_merged_changed(struct timeline *tl, enum model_change what)
     } else if (what == MODEL_TRACE_GREW) {
         grow(g);
     } else if (what == MODEL_SETTINGS) {
+        model_changed(g->m, what);
         view_timeline.changed(g->tl, what);
     } else if (what == MODEL_CURSOR && g->shown) {
         ensure(g, scope_now(g));

@@ -169,10 +169,9 @@ void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r)
         return;
     }
     const struct merged_node node = merged_node(tl->inside->merged, tl->sel.depth, tl->sel.index);
-    const struct function *f = functions_get(trace_functions(tl->trace), span->fn);
-    const char *module = strrchr(f->module, '/');
-    name_fit(name, sizeof name, f->name, (size_t)(r.cols > 50 ? r.cols - 40 : 10));
-    snprintf(title, sizeof title, "%s   %s", name, module ? module + 1 : f->module);
+    name_fit(name, sizeof name, function_names_in_module(tl->m->names, span->fn),
+             (size_t)(r.cols > 50 ? r.cols - 40 : 10));
+    snprintf(title, sizeof title, "%s   %s", name, function_names_module(tl->m->names, span->fn));
     snprintf(right, sizeof right, "depth %zu", tl->sel.depth);
     bar_draw_rule(s, r.row, r.col, r.cols, title, right, tl->m->glyphs);
     r.row++;

@@ -192,6 +192,11 @@ static void use_search(struct timeline *tl, struct search *s, fn_id fn)
         tl_job_start(tl);
 }
 
+static struct search *by_function(struct timeline *tl, fn_id fn)
+{
+    return search_by_function(tl->trace, tl->src, fn, function_names_get(tl->m->names, fn));
+}
+
 void tl_search(struct timeline *tl, const char *pattern)
 {
     struct err err;
@@ -200,7 +205,7 @@ void tl_search(struct timeline *tl, const char *pattern)
         tl_search_clear(tl);
         return;
     }
-    if (search_by_name(&s, tl->trace, tl->src, pattern, &err)) {
+    if (search_by_name(&s, tl->trace, tl->src, tl->m->names, pattern, &err)) {
         tl_search_clear(tl);
         model_error(tl->m, "%s", err.text);
         return;
@@ -221,15 +226,15 @@ void tl_search_function(struct timeline *tl)
 {
     const struct span *s = selection_span(tl->src, &tl->sel);
     if (s)
-        use_search(tl, search_by_function(tl->trace, tl->src, s->fn), s->fn);
+        use_search(tl, by_function(tl, s->fn), s->fn);
 }
 
 void tl_search_again(struct timeline *tl, fn_id fn, const char *text)
 {
     struct search *s;
     if (fn != FN_NONE)
-        use_search(tl, search_by_function(tl->trace, tl->src, fn), fn);
-    else if (search_by_name(&s, tl->trace, tl->src, text, NULL) == 0)
+        use_search(tl, by_function(tl, fn), fn);
+    else if (search_by_name(&s, tl->trace, tl->src, tl->m->names, text, NULL) == 0)
         use_search(tl, s, FN_NONE);
 }
 
@@ -253,7 +258,7 @@ static struct search *calls_of_selection(struct timeline *tl)
     if (!tl->calls || tl->calls_fn != s->fn) {
         tl->job.find.search = NULL;
         search_free(tl->calls);
-        tl->calls = search_by_function(tl->trace, tl->src, s->fn);
+        tl->calls = by_function(tl, s->fn);
         tl->calls_fn = s->fn;
     }
     return tl->calls;

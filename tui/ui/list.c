@@ -174,7 +174,7 @@ void list_write_table(const struct list *l, FILE *file)
             continue;
         between = "";
         for (size_t c = 0; c < l->n_columns; c++) {
-            struct list_cell cell = {0};
+            struct list_cell cell = {.cols = l->columns[c].cols};
             char clean[4 * LIST_CELL_MAX];
             if (l->hidden >> c & 1)
                 continue;
@@ -280,6 +280,7 @@ static bool row_matches(const struct list *l, size_t row)
     struct list_cell cell;
     for (size_t c = 0; c < l->n_columns; c++) {
         cell.text[0] = '\0';
+        cell.cols = l->columns[c].cols;
         l->rows.cell(l->arg, row, c, &cell);
         if (list_text_find(cell.text, l->pattern))
             return true;
@@ -483,7 +484,7 @@ static void draw_row(const struct list *l, struct surface *s, int y, size_t row,
         surface_put(s, y, l->body.col + 1, glyph(g, GLYPH_MARKED), base);
     for (size_t i = 0; i < l->layout.n; i++) {
         const struct list_place *p = &l->layout.place[i];
-        struct list_cell cell = {.style = {0}};
+        struct list_cell cell = {.cols = p->cols};
         l->rows.cell(l->arg, row, p->column, &cell);
         if (selected || (marked && !cell.style.ink)) {
             cell.style.ink = base.ink;

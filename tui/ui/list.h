@@ -23,6 +23,7 @@ struct list_column {
     int priority; /* 0 always there; the highest number is dropped first when it gets narrow */
     bool right;   /* aligned to the right */
     bool stretch; /* takes what is left; the last such one scrolls with ← and → */
+    int most;     /* 0: always cols; else takes a quarter of what is left, up to this width */
     bool fixed;   /* cannot be sorted by */
     bool rising;  /* its order begins with the least when it is not inverted */
 };
@@ -33,6 +34,7 @@ struct list_column {
 struct list_cell {
     char text[LIST_CELL_MAX]; /* bytes from outside are fine: drawing makes them harmless */
     struct style style;       /* preset to the default */
+    int cols;                 /* preset: how wide the column is */
     uint64_t matched;         /* bit n: character n of the text is drawn as a match (fuzzy pickers) */
 };
 

@@ -46,11 +46,20 @@ void list_layout_make(struct list_layout *out, const struct list_column *columns
     for (size_t i = 0; i < n; i++)
         if (!gone[i] && columns[i].stretch)
             out->stretched = i;
+    spare = spare > 0 ? spare : 0;
+    int grown[LIST_COLUMNS_MAX] = {0}, share = spare / 4;
+    for (size_t i = 0; i < n; i++)
+        if (!gone[i] && columns[i].most > columns[i].cols) {
+            grown[i] = share < columns[i].most - columns[i].cols ? share : columns[i].most - columns[i].cols;
+            spare -= grown[i];
+        }
+    if (out->stretched != SIZE_MAX)
+        grown[out->stretched] += spare;
     int at = LIST_GUTTER;
     for (size_t i = 0; i < n; i++) {
         if (gone[i] || at >= cols)
             continue;
-        int width = columns[i].cols + (i == out->stretched && spare > 0 ? spare : 0);
+        int width = columns[i].cols + grown[i];
         if (width > cols - at)
             width = cols - at;
         out->place[out->n++] = (struct list_place){i, at, width};

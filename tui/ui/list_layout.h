@@ -18,7 +18,7 @@ struct list_layout {
 };
 
 /* Places the columns in width cols: those with the highest priority number go first when there is not
- * room for all; what is left goes to the last column that stretches. */
+ * room for all; what is left goes to the last column that stretches, but for the share of those that grow. */
 void list_layout_make(struct list_layout *out, const struct list_column *columns, size_t n,
                       uint32_t hidden, int cols);
 

@@ -8,12 +8,16 @@
 #include "core/base/alloc.h"
 #include "core/base/fmt.h"
 #include "core/base/utf8.h"
+#include "decode/trace/trace.h"
+#include "tui/ui/function_names.h"
+#include "tui/ui/settings.h"
 
 struct model *model_new(struct loop *loop, struct settings *settings)
 {
     struct model *m = xcalloc(1, sizeof *m);
     m->loop = loop;
     m->settings = settings;
+    m->names = function_names_new();
     m->dirty = true;
     return m;
 }
@@ -50,12 +54,24 @@ void model_free(struct model *m)
     free(m->want.edit_path);
     free(m->want.copy);
     free(m->say_first);
+    function_names_free(m->names);
     free(m);
+}
+
+static enum name_style style_of(const struct settings *s)
+{
+    const char *how = s ? settings_text(s, SET_DEMANGLE) : "short";
+    return strcmp(how, "full") == 0 ? NAMES_FULL : strcmp(how, "raw") == 0 ? NAMES_RAW : NAMES_SHORT;
 }
 
 void model_changed(struct model *m, enum model_change what)
 {
     m->dirty = true;
+    const struct functions *functions = m->trace ? trace_functions(m->trace) : NULL;
+    if (what == MODEL_TRACE || what == MODEL_SETTINGS)
+        function_names_set(m->names, functions, style_of(m->settings));
+    else if (what == MODEL_TRACE_GREW)
+        function_names_grow(m->names, functions);
     if (m->on_change)
         m->on_change(m->on_change_arg, what);
 }

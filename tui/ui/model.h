@@ -24,6 +24,7 @@ struct session;
 struct session_setup;
 struct trace;
 struct pyramid;
+struct function_names;
 
 struct model_target {
     pid_t pid;           /* 0: none chosen */
@@ -98,6 +99,7 @@ struct model {
     bool recording;           /* true from start to stop: quitting asks, S snaps */
     const struct trace *trace; /* the opened trace, or NULL */
     const struct pyramid *pyramid; /* its index, or NULL: views make their own */
+    struct function_names *names;  /* of its functions, as `set demangle` wants them (tui/ui/function_names.h) */
     char trace_label[64];      /* "snap 1" */
     struct model_loading loading;
 

@@ -39,7 +39,7 @@ enum setting_type {
     X(THREADS, "threads", BOOL, "off", "", "all threads in the details of a process")             \
     X(KERNEL_THREADS, "kernel-threads", BOOL, "off", "", "kernel threads in the process list")     \
     X(DETAILS, "details", BOOL, "on", "", "details panes")                                         \
-    X(DEMANGLE, "demangle", CHOICE, "short", "short full raw", "C++ and Rust names in Symbols") \
+    X(DEMANGLE, "demangle", CHOICE, "short", "short full raw", "how C++ and Rust names are shown")         \
     X(EDITOR, "editor", TEXT, "", "", "editor for sources; empty: $EDITOR, then vi")
 
 enum setting {

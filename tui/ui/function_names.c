@@ -1,0 +1,259 @@
+#include "tui/ui/function_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/alloc.h"
+#include "core/base/intern.h"
+#include "core/base/vec.h"
+#include "core/symbols/demangle.h"
+
+struct module {
+    const char *path;
+    const char **end; /* of it, that is shown */
+};
+
+struct function_names {
+    const struct functions *functions; /* NULL: none */
+    enum name_style style;
+    bool made;
+    size_t count;
+    char **shown; /* by fn_id: in the style, or in full; NULL: as the trace has it */
+    char **apart; /* by fn_id: that with the module; NULL: it alone tells it apart */
+    uint32_t *module; /* by fn_id: the number of its module */
+    const char **modules; /* by number: what is shown of it */
+};
+
+struct function_names *function_names_new(void)
+{
+    return xcalloc(1, sizeof(struct function_names));
+}
+
+static void forget(struct function_names *n)
+{
+    for (size_t i = 0; i < n->count; i++) {
+        free(n->shown[i]);
+        free(n->apart[i]);
+    }
+    free(n->shown);
+    free(n->apart);
+    free(n->module);
+    free(n->modules);
+    *n = (struct function_names){.functions = n->functions, .style = n->style};
+}
+
+void function_names_free(struct function_names *n)
+{
+    if (n)
+        forget(n);
+    free(n);
+}
+
+void function_names_set(struct function_names *n, const struct functions *f, enum name_style style)
+{
+    forget(n);
+    n->functions = f;
+    n->style = style;
+}
+
+void function_names_grow(struct function_names *n, const struct functions *f)
+{
+    if (n->made && f && functions_count(f) == n->count)
+        n->functions = f;
+    else
+        function_names_set(n, f, n->style);
+}
+
+static bool is_mangled(const struct function *fn)
+{
+    return strcmp(fn->name, fn->raw) != 0;
+}
+
+static const char *in_module(const struct function_names *n, fn_id fn)
+{
+    return fn < n->count && n->shown[fn] ? n->shown[fn] : functions_get(n->functions, fn)->name;
+}
+
+/* ---- Modules ---- */
+
+/* From the last character to the first; a slash comes first, so that those that share whole components are neighbours. */
+static int by_end(const void *a, const void *b)
+{
+    const char *x = ((const struct module *)a)->path, *y = ((const struct module *)b)->path;
+    size_t i = strlen(x), j = strlen(y);
+    while (i > 0 && j > 0 && x[i - 1] == y[j - 1])
+        i--, j--;
+    if (i == 0 || j == 0)
+        return (i > 0) - (j > 0);
+    const int cx = x[i - 1] == '/' ? 0 : (unsigned char)x[i - 1], cy = y[j - 1] == '/' ? 0 : (unsigned char)y[j - 1];
+    return cx - cy;
+}
+
+/* Whether a path ends in those components. */
+static bool ends_in(const char *path, const char *components)
+{
+    size_t all = strlen(path), n = strlen(components);
+    return all >= n && strcmp(path + all - n, components) == 0 && (all == n || path[all - n - 1] == '/');
+}
+
+/* The end of a path with one component more. */
+static const char *longer_end(const char *path, const char *end)
+{
+    if (end - path < 2)
+        return path;
+    for (end--; end > path && end[-1] != '/'; end--)
+        ;
+    return end;
+}
+
+static void shorten_modules(struct module *m, size_t count)
+{
+    qsort(m, count, sizeof *m, by_end);
+    for (size_t i = 0; i < count; i++) {
+        const char *path = m[i].path, *slash = strrchr(path, '/'), *end = slash ? slash + 1 : path;
+        while (end > path && ((i > 0 && ends_in(m[i - 1].path, end)) || (i + 1 < count && ends_in(m[i + 1].path, end))))
+            end = longer_end(path, end);
+        *m[i].end = end;
+    }
+}
+
+static void make_modules(struct function_names *n)
+{
+    struct intern *paths = intern_new();
+    VEC(struct module) modules = {0};
+    for (fn_id i = 0; i < n->count; i++) {
+        const char *path = functions_get(n->functions, i)->module;
+        n->module[i] = intern_add(paths, path, strlen(path));
+        if (n->module[i] == modules.len)
+            vec_push(&modules, ((struct module){.path = path}));
+    }
+    n->modules = xcalloc(modules.len + 1, sizeof *n->modules);
+    for (size_t i = 0; i < modules.len; i++)
+        modules.data[i].end = &n->modules[i];
+    if (modules.len)
+        shorten_modules(modules.data, modules.len);
+    vec_free(&modules);
+    intern_free(paths);
+}
+
+/* ---- Functions ---- */
+
+static void write_styled(struct function_names *n, fn_id i)
+{
+    const struct function *fn = functions_get(n->functions, i);
+    if (!is_mangled(fn))
+        return;
+    if (n->style == NAMES_FULL) {
+        n->shown[i] = demangle_or_copy(fn->raw, DEMANGLE_FULL);
+    } else if (n->style == NAMES_RAW) {
+        n->shown[i] = xstrdup(fn->raw);
+    } else if (strpbrk(fn->name, "<(")) {
+        n->shown[i] = xstrdup(fn->name);
+        demangle_shorten(n->shown[i]);
+    }
+}
+
+static void write_full(struct function_names *n, fn_id i)
+{
+    const struct function *fn = functions_get(n->functions, i);
+    if (!is_mangled(fn))
+        return; /* there are no parameters to be had */
+    free(n->shown[i]);
+    n->shown[i] = demangle_or_copy(fn->raw, DEMANGLE_FULL);
+}
+
+/* Where the module is known. */
+static void write_module(struct function_names *n, fn_id i)
+{
+    const char *module = n->modules[n->module[i]], *name = in_module(n, i);
+    if (!n->apart[i] && strcmp(module, name) != 0)
+        n->apart[i] = xasprintf("%s %s", name, module);
+}
+
+static uint32_t number_of_name(const struct function_names *n, fn_id i, bool within_module, struct intern *called)
+{
+    const char *name = in_module(n, i);
+    const size_t module = within_module ? sizeof n->module[i] : 0, len = strlen(name);
+    char *key = xmalloc(module + len + 1);
+    memcpy(key, &n->module[i], module);
+    memcpy(key + module, name, len);
+    uint32_t number = intern_add(called, key, module + len);
+    free(key);
+    return number;
+}
+
+/* Hands those that are called the same, within a module or in all, to write. */
+static void each_of_a_name(struct function_names *n, bool within_module, void (*write)(struct function_names *n, fn_id i))
+{
+    struct intern *called = intern_new();
+    VEC(fn_id) first = {0}; /* by the number of the name; FN_NONE: was handed over */
+    for (fn_id i = 0; i < n->count; i++) {
+        uint32_t number = number_of_name(n, i, within_module, called);
+        if (number == first.len) {
+            vec_push(&first, i);
+            continue;
+        }
+        if (first.data[number] != FN_NONE)
+            write(n, first.data[number]);
+        first.data[number] = FN_NONE;
+        write(n, i);
+    }
+    vec_free(&first);
+    intern_free(called);
+}
+
+static void make(struct function_names *n)
+{
+    n->made = true;
+    n->count = n->functions ? functions_count(n->functions) : 0;
+    n->shown = xcalloc(n->count + 1, sizeof *n->shown);
+    n->apart = xcalloc(n->count + 1, sizeof *n->apart);
+    n->module = xcalloc(n->count + 1, sizeof *n->module);
+    make_modules(n);
+    for (fn_id i = 0; i < n->count; i++)
+        write_styled(n, i);
+    each_of_a_name(n, true, write_full);
+    each_of_a_name(n, false, write_module);
+    for (fn_id i = 0; i < n->count; i++)
+        if (functions_get(n->functions, i)->kind == FN_UNKNOWN && strcmp(in_module(n, i), "[unknown]") == 0)
+            write_module(n, i);
+}
+
+/* ---- Answers ---- */
+
+const char *function_names_in_module(struct function_names *n, fn_id fn)
+{
+    if (!n->made)
+        make(n);
+    return in_module(n, fn);
+}
+
+const char *function_names_get(struct function_names *n, fn_id fn)
+{
+    const char *name = function_names_in_module(n, fn);
+    return fn < n->count && n->apart[fn] ? n->apart[fn] : name;
+}
+
+const char *function_names_module(struct function_names *n, fn_id fn)
+{
+    if (!n->made)
+        make(n);
+    return fn < n->count ? n->modules[n->module[fn]] : functions_get(n->functions, fn)->module;
+}
+
+const char *function_names_form(struct function_names *n, fn_id fn, int i)
+{
+    return i == 0   ? function_names_in_module(n, fn)
+           : i == 1 ? functions_get(n->functions, fn)->name
+                    : NULL;
+}
+
+bool function_names_occur(struct function_names *n, const char *text)
+{
+    const char *form;
+    for (fn_id fn = 0; n->functions && fn < functions_count(n->functions); fn++)
+        for (int i = 0; (form = function_names_form(n, fn, i)); i++)
+            if (strcasestr(form, text))
+                return true;
+    return false;
+}
