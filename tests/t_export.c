@@ -143,7 +143,8 @@ static void tables(void **state)
     trace_free(t);
 }
 
-/* Calls that take no time return before a gap, and what comes at that time stands higher: by depth all the same. */
+/* Calls that take no time, one in the other, return before a gap; what comes at that time stands higher, and behind
+ * them all the same. */
 static void spans_of_one_instant(void **state)
 {
     (void)state;
@@ -154,6 +155,7 @@ static void spans_of_one_instant(void **state)
     trace_builder_enter(b, th, 10, a, 0);
     trace_builder_enter(b, th, 20, c, 0);
     trace_builder_enter(b, th, 30, a, SPAN_TAIL_CALL);
+    trace_builder_enter(b, th, 30, c, 0);
     trace_builder_cut(b, th, 30, SPAN_GAP_END);
     trace_builder_enter(b, th, 30, c, SPAN_INFERRED_START);
     trace_builder_leave(b, th, 30, 0);
@@ -163,9 +165,10 @@ static void spans_of_one_instant(void **state)
     expect(t, "spans", 0, NULL,
            SPANS "10\t0\t10\t30\tg\ta\tm\n"
                  "10\t1\t20\t30\tg\tc\tm\n"
+                 "10\t2\t30\t30\ttg\ta\tm\n"
+                 "10\t3\t30\t30\tg\tc\tm\n"
                  "10\t0\t30\t30\ts\tc\tm\n"
-                 "10\t0\t30\t40\t-\ta\tm\n"
-                 "10\t2\t30\t30\ttg\ta\tm\n");
+                 "10\t0\t30\t40\t-\ta\tm\n");
     trace_free(t);
 }
 
@@ -287,26 +290,32 @@ static struct trace *random_trace(unsigned nfn, pid_t threads, size_t events, ui
     return finish(b);
 }
 
-/* Spans come by time, tid, depth, all of them; folded weights add up to the functions' self times. */
+/* Spans come by time and tid, each behind its caller, all of them; folded weights add up to the functions' self times. */
 static void order_and_sums(void **state)
 {
     (void)state;
     struct trace *t = random_trace(20, 7, 20000, 11);
     struct export_options o = {.format = EXPORT_SPANS};
     char *text = text_of(t, &o), *line = strchr(text, '\n') + 1;
-    uint64_t last[3] = {0}, n = 0, want = 0;
+    uint64_t last[2] = {0}, n = 0, want = 0;
+    struct {
+        unsigned long long start, end;
+    } open[7][16] = {0}; /* of each thread the last one of every depth */
     for (size_t i = 0; i < trace_thread_count(t); i++)
         want += trace_thread(t, i)->spans;
     for (; *line; line = strchr(line, '\n') + 1, n++) {
-        unsigned long long tid, depth, start;
-        assert_int_equal(sscanf(line, "%llu\t%llu\t%llu", &tid, &depth, &start), 3);
-        const uint64_t key[3] = {start, tid, depth};
-        for (int k = 0; k < 3; k++) {
-            assert_true(key[k] >= last[k]);
-            if (key[k] > last[k])
-                break;
-        }
-        memcpy(last, key, sizeof last);
+        unsigned long long tid, depth, start, end;
+        assert_int_equal(sscanf(line, "%llu\t%llu\t%llu\t%llu", &tid, &depth, &start, &end), 4);
+        assert_true(start > last[0] || (start == last[0] && tid >= last[1]));
+        last[0] = start;
+        last[1] = tid;
+        const ssize_t thread = trace_find_thread(t, (pid_t)tid);
+        assert_in_range(thread, 0, 6);
+        assert_in_range(depth, 0, 15);
+        if (depth > 0)
+            assert_true(open[thread][depth - 1].start <= start && open[thread][depth - 1].end >= end);
+        open[thread][depth].start = start;
+        open[thread][depth].end = end;
     }
     assert_int_equal(n, want);
     free(text);

@@ -3,8 +3,9 @@
  * Tables are tab-separated with one header line; tab, newline, backslash, control bytes and invalid bytes
  * in names become \\t \\n \\\\ \\xHH (core/base/utf8.h). Times are nanoseconds of the recording's clock.
  *
- *   spans      tid depth start_ns end_ns flags function module, by time, tid, depth; flags are the letters
- *              of enum span_flag in the order s e t g p o, "-" if none
+ *   spans      tid depth start_ns end_ns flags function module, by time, then tid, then as they were
+ *              entered, callers first; flags are the letters of enum span_flag in the order s e t g p o,
+ *              "-" if none
  *   functions  calls total_ns self_ns min_ns p50_ns p99_ns max_ns function module, by total
  *   gaps       tid start_ns end_ns bytes cause detail
  *   marks      time_ns tid kind detail

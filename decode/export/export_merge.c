@@ -32,11 +32,7 @@ static bool before(const struct source *a, const struct source *b)
 {
     if (a->next->start_ns != b->next->start_ns)
         return a->next->start_ns < b->next->start_ns;
-    if (a->tid != b->tid)
-        return a->tid < b->tid;
-    if (a->next->depth != b->next->depth)
-        return a->next->depth < b->next->depth;
-    return a->thread < b->thread;
+    return a->tid != b->tid ? a->tid < b->tid : a->thread < b->thread;
 }
 
 static void sift_down(struct source *heap, size_t n, size_t i)

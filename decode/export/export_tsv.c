@@ -1,7 +1,4 @@
 /* The tables: spans, functions, gaps, marks. */
-#include <stdlib.h>
-
-#include "core/base/vec.h"
 #include "decode/export/export_priv.h"
 #include "decode/trace/stats.h"
 
@@ -20,18 +17,6 @@ static void name_and_module(const struct export_job *j, fn_id fn)
     export_out_char(j->out, '\n');
 }
 
-/* Spans of one thread that start at one time, in the order of entry: calls that took no time have returned before
- * others, of their depth or less, are entered. */
-struct entered {
-    const struct span *span;
-    size_t order;
-};
-
-struct instant {
-    VEC(struct entered) spans;
-    pid_t tid;
-};
-
 static void put_span(const struct export_job *j, const struct span *s, pid_t tid)
 {
     char flags[8];
@@ -45,47 +30,19 @@ static void put_span(const struct export_job *j, const struct span *s, pid_t tid
     name_and_module(j, s->fn);
 }
 
-static int by_depth(const void *a, const void *b)
-{
-    const struct entered *x = a, *y = b;
-    if (x->span->depth != y->span->depth)
-        return x->span->depth < y->span->depth ? -1 : 1;
-    return (x->order > y->order) - (x->order < y->order);
-}
-
-static void put_instant(const struct export_job *j, struct instant *at)
-{
-    struct entered *e = at->spans.data;
-    size_t sorted = 1, n = at->spans.len;
-    while (sorted < n && e[sorted].span->depth >= e[sorted - 1].span->depth)
-        sorted++;
-    if (sorted < n)
-        qsort(e, n, sizeof *e, by_depth);
-    for (size_t i = 0; i < n; i++)
-        put_span(j, e[i].span, at->tid);
-    at->spans.len = 0;
-}
-
 int export_spans(const struct export_job *j, struct err *err)
 {
     struct export_merge *m = NULL;
-    struct instant at = {0};
-    const struct span *s = NULL;
+    const struct span *s;
     size_t thread = 0;
     int rc = export_merge_new(&m, j);
+    if (rc < 0)
+        return err_set(err, rc, "not enough memory to sort the spans");
     export_out_str(j->out, "tid\tdepth\tstart_ns\tend_ns\tflags\tfunction\tmodule\n");
-    while (rc == 0 && !export_out_failed(j->out) && (s = export_merge_next(m, &thread)) != NULL) {
-        const pid_t tid = trace_thread(j->trace, thread)->tid;
-        if (at.spans.len && (at.tid != tid || at.spans.data[0].span->start_ns != s->start_ns))
-            put_instant(j, &at);
-        at.tid = tid;
-        if (!vec_try_push(&at.spans, ((struct entered){s, at.spans.len})))
-            rc = MTUI_E_NOMEM;
-    }
-    put_instant(j, &at);
-    vec_free(&at.spans);
+    while (!export_out_failed(j->out) && (s = export_merge_next(m, &thread)) != NULL)
+        put_span(j, s, trace_thread(j->trace, thread)->tid);
     export_merge_free(m);
-    return rc < 0 ? err_set(err, rc, "not enough memory to sort the spans") : 0;
+    return 0;
 }
 
 int export_functions(const struct export_job *j, struct err *err)

@@ -370,7 +370,7 @@ void v_record_set_mode(struct record *r, const char *mode)
         while (i < 3 && strcmp(mode, names[i]) != 0)
             i++;
         if (i == 3) {
-            model_error(r->m, "\"%s\" is none of trigger, ring, whole", mode);
+            model_error(r->m, "mode takes nothing, trigger, ring or whole");
             return;
         }
     }

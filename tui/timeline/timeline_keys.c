@@ -174,7 +174,7 @@ static bool color_by(struct timeline *tl, const char *arg)
         for (next = 0; next < 3 && strcmp(arg, color_names[next]) != 0; next++)
             ;
         if (next == 3) {
-            model_error(tl->m, "color-by takes function, module or kernel");
+            model_error(tl->m, "color-by takes nothing, function, module or kernel");
             return true;
         }
     }

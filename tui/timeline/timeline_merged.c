@@ -309,12 +309,11 @@ static void step_thread(struct tl_merged *g, int delta)
 static bool toggle(struct timeline *tl, const char *arg)
 {
     uint64_t tid = 0;
-    struct err err;
     ssize_t thread = -1;
     bool named = arg && *arg;
     if (named && strcmp(arg, "all") != 0) {
-        if (fmt_parse_u64(arg, 1, INT32_MAX, &tid, &err)) {
-            model_error(tl->m, "%s", err.text);
+        if (fmt_parse_u64(arg, 1, INT32_MAX, &tid, NULL)) {
+            model_error(tl->m, "merged takes nothing, all or the number of a thread");
             return true;
         }
         thread = trace_find_thread(tl->m->trace, (pid_t)tid);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "decode/trace/trace.h"
 #include "tui/ui/line.h"
 #include "tui/ui/settings.h"
 #include "tui/ui/ui_state.h"
@@ -206,7 +207,11 @@ void ui_draw_prompt(struct ui *ui, struct surface *s, int row)
     } else {
         /* Candidates of a completion stand above the line, or what may be typed. */
         const struct filter_help *filter = ui->mode == UI_FILTER ? ui_ops(ui)->filter : NULL;
-        const char *above = ui->m->say[0] ? ui->m->say : filter ? filter->brief : "";
+        const bool instructions = ui->m->trace && trace_info(ui->m->trace)->instructions;
+        char brief[200];
+        const char *above = ui->m->say[0] ? ui->m->say
+                            : filter      ? filter_help_text(brief, sizeof brief, filter->brief, instructions)
+                                          : "";
         if (*above) {
             surface_fill(s, (struct rect){row - 1, 0, 1, cols}, ' ', style);
             line_cut(s, row - 1, 1, cols - 1, above, style, ui->m->glyphs);

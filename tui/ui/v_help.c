@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "core/base/alloc.h"
+#include "decode/trace/trace.h"
 #include "core/base/utf8.h"
 #include "core/base/vec.h"
 #include "tui/ui/bar.h"
@@ -176,9 +177,12 @@ static void add_settings(struct v_help *v)
 
 static void add_filter(struct v_help *v, const struct filter_help *f)
 {
+    const bool instructions = v->m->trace && trace_info(v->m->trace)->instructions;
+    char words[80];
     add_section(v, "Filter: words that all must hold", false, true);
     for (size_t i = 0; i < sizeof f->lines / sizeof *f->lines && f->lines[i].words; i++)
-        add_line(v, ACT_NONE, f->lines[i].words, f->lines[i].meaning);
+        add_line(v, ACT_NONE, filter_help_text(words, sizeof words, f->lines[i].words, instructions),
+                 f->lines[i].meaning);
 }
 
 static void add_legend(struct v_help *v)

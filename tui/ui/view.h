@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "tui/ui/actions.h"
+#include "tui/ui/filter_help.h"
 #include "tui/term/keys.h"
 #include "tui/term/surface.h"
 
@@ -32,14 +33,6 @@ enum model_change {
 
 #define VIEW_CONTEXTS_MAX 4
 #define VIEW_LACKS_MAX 8
-
-/* What `\` takes on a screen. */
-struct filter_help {
-    const char *brief; /* above the prompt */
-    struct {
-        const char *words, *meaning;
-    } lines[8]; /* in the help and the manual; words NULL ends them */
-};
 
 struct view_ops {
     const char *name;  /* "timeline": `wait screen timeline`, the command that goes there */
