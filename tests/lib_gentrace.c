@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/symbols/demangle.h"
 
 uint64_t gen_random(uint64_t *state)
 {
@@ -183,8 +184,9 @@ static void parse_line(struct parse *p, const char *line)
         enum fn_kind kind = word[0] == '['                       ? FN_PSEUDO
                             : strcmp(module, "[kernel]") == 0    ? FN_KERNEL
                                                                  : FN_USER;
-        fn_id fn = functions_intern(p->f, module[0] ? module : "/usr/bin/demo-server", word, word,
-                                    0, kind);
+        char *name = demangle_or_copy(word, DEMANGLE_NO_ARGS);
+        fn_id fn = functions_intern(p->f, module[0] ? module : "/usr/bin/demo-server", word, name, 0, kind);
+        free(name);
         if (trace_builder_enter(p->b, p->thread, from, fn, parse_flags(extra)))
             die("trace_builder_enter", line);
     } else if (sscanf(line, "- %llu %127s", &from, extra) >= 1) {

@@ -30,7 +30,7 @@ struct trace *gentrace_random(const struct gentrace *g);
 /* A trace from lines of text:
  *   sampled PERIOD | instructions              about the whole trace
  *   thread TID COMM                            the lines after it belong to that thread
- *   + TIME FUNCTION [MODULE] [FLAGS]           call; FLAGS as letters s t p o
+ *   + TIME FUNCTION [MODULE] [FLAGS]           call; FUNCTION as in a symbol table, FLAGS as letters s t p o
  *   - TIME [g]                                 return
  *   gap FROM TO CAUSE [DETAIL...]              cause as gap_cause_name; "gap*" is for all threads
  *   mark TIME KIND DETAIL...                   kind as mark_kind_name

@@ -198,6 +198,35 @@ static void said_where_it_is_needed(void **state)
     }
 }
 
+/* Where the clock counts instructions, lengths are numbers of them; what stands there can be typed. */
+static void lengths_in_instructions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *screen, *prompt, *meaning, *words, *typed;
+    } cases[] = {{"functions", "self>=1k  self%<5", "total self min avg p50 p99 max", "self>=1k ", "self>=1k"},
+                 {"calls", ">=1k  <2M  TEXT of the caller", "the same", "duration<2M ", ">=1k <2M"},
+                 {"compare", "selfdiff>1k ", "totaldiff: the amount", "selfdiff>1k ", "selfdiff>1k"}};
+    char *text;
+    assert_true(asprintf(&text, "instructions\n%s", program) > 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct screens r;
+        screens_open(&r, &(struct screens_setup){.t = gentrace_parse(text), .rows = 40, .cols = 130, .glyphs = GLYPHS_ASCII});
+        screens_command(&r, "functions");
+        screens_command(&r, cases[i].screen);
+        screens_press(&r, "\\");
+        assert_true(screens_see(&r, cases[i].prompt));
+        screens_press(&r, "Esc");
+        screens_type(&r, "\\", cases[i].typed);
+        assert_string_equal(r.m->say, "");
+        screens_press(&r, "?");
+        screens_type(&r, "/", cases[i].meaning);
+        assert_true(screens_see(&r, cases[i].words));
+        screens_close(&r);
+    }
+    free(text);
+}
+
 /* ---- Marks ---- */
 
 /* Calls of f, the longest first: 100 in thread 200, 30, 20, 10. */
@@ -362,6 +391,7 @@ int main(void)
         cmocka_unit_test(of_calls_and_compare),
         cmocka_unit_test(kinds_of_marks),
         cmocka_unit_test(said_where_it_is_needed),
+        cmocka_unit_test(lengths_in_instructions),
         cmocka_unit_test(a_mark_stays_on_its_call),
         cmocka_unit_test(marks_are_what_is_copied_and_written),
         cmocka_unit_test(the_arrow_shows_the_way),

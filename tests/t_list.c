@@ -14,6 +14,7 @@
 #include "tests/lib_golden.h"
 #include "tui/ui/bar.h"
 #include "tui/ui/list.h"
+#include "tui/ui/list_layout.h"
 #include "tui/ui/prompt.h"
 #include "tui/ui/settings.h"
 
@@ -250,6 +251,26 @@ static void editing(void **state)
     prompt_free(p);
 }
 
+/* A column that grows takes a quarter of what is left, as far as it may; the one that stretches has the rest. */
+static void growing_column(void **state)
+{
+    (void)state;
+    static const struct list_column two[] = {{.title = "A", .cols = 6, .most = 24}, {.title = "B", .cols = 20, .stretch = true}};
+    static const struct {
+        int cols, a, b; /* the gutter has 2, between columns stands a blank */
+    } cases[] = {{20, 6, 11}, {29, 6, 20}, {32, 6, 23}, {33, 7, 23}, {49, 11, 35}, {101, 24, 74}, {129, 24, 102}};
+    struct list_layout layout;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        list_layout_make(&layout, two, 2, 0, cases[i].cols);
+        assert_int_equal(layout.n, 2);
+        assert_int_equal(layout.place[0].cols, cases[i].a);
+        assert_int_equal(layout.place[1].col, 2 + cases[i].a + 1);
+        assert_int_equal(layout.place[1].cols, cases[i].b);
+    }
+    list_layout_make(&layout, two, 2, 1, 49);
+    assert_int_equal(layout.place[0].cols, 47);
+}
+
 static void history(void **state)
 {
     (void)state;
@@ -451,6 +472,7 @@ int main(void)
         cmocka_unit_test(sorting_and_mouse),
         cmocka_unit_test(big_and_tiny),
         cmocka_unit_test(editing),
+        cmocka_unit_test(growing_column),
         cmocka_unit_test(history),
         cmocka_unit_test(prompt_on_screen),
         cmocka_unit_test(filter_row),

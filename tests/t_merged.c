@@ -237,6 +237,7 @@ static void scopes(void **state)
     assert_true(r.m->say_severity == SAY_ERROR);
     act(&r, ACT_MERGED, "some");
     assert_true(r.m->say_severity == SAY_ERROR);
+    assert_string_equal(r.m->say, "merged takes nothing, all or the number of a thread");
     model_set_trace(r.m, NULL, NULL, NULL, NULL);
     view_timeline.changed(r.tl, MODEL_TRACE);
     draw(&r);

@@ -14,6 +14,7 @@
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
 #include "tui/analysis/function_pane.h"
+#include "tui/analysis/function_rows.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/model.h"
 #include "tui/trace/source_finder.h"
@@ -400,6 +401,28 @@ static void source_lines(void **state)
 }
 
 /* With too few rows empty buckets go, then the first row has all that are shorter than what it says. */
+/* The column of Functions: a power of two a cell where it is wide, else several. */
+static void histogram_in_a_column(void **state)
+{
+    (void)state;
+    const struct glyphs *g = glyphs_of(GLYPHS_UNICODE);
+    struct function_stats f = {.histogram = {[3] = 4, [4] = 8, [6] = 1, [20] = 2}};
+    uint32_t cells[24];
+    function_histogram(&f, g, cells, 24);
+    for (int c = 0; c < 24; c++) /* in eighths of the most, rounded up */
+        assert_int_equal(cells[c], c == 0    ? glyph(g, GLYPH_BAR1 + 3)
+                                   : c == 1  ? glyph(g, GLYPH_BAR1 + 7)
+                                   : c == 3  ? glyph(g, GLYPH_BAR1)
+                                   : c == 17 ? glyph(g, GLYPH_BAR1 + 1)
+                                             : ' ');
+    function_histogram(&f, g, cells, 6); /* 18 powers, three a cell: 12, 1, 0, 0, 0, 2 calls */
+    for (int c = 0; c < 6; c++)
+        assert_int_equal(cells[c], c == 0   ? glyph(g, GLYPH_BAR1 + 7)
+                                   : c == 1 ? glyph(g, GLYPH_BAR1)
+                                   : c == 5 ? glyph(g, GLYPH_BAR1 + 1)
+                                            : ' ');
+}
+
 static void histogram_folds_the_shortest(void **state)
 {
     (void)state;
@@ -443,6 +466,7 @@ int main(void)
         cmocka_unit_test(field_F14_functions_lead_to_calls),
         cmocka_unit_test(functions_of_a_range),  cmocka_unit_test(events_follow),
         cmocka_unit_test(events_ends_and_filters), cmocka_unit_test(source_lines),
+        cmocka_unit_test(histogram_in_a_column),
         cmocka_unit_test(histogram_folds_the_shortest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
