@@ -247,7 +247,7 @@ int probe_set_sites(struct probe *p, pid_t pid, const struct probe_site *sites, 
     struct probe_process *proc = probe_find_process(p, pid);
     if (!proc)
         return err_set(err, MTUI_E_GONE, "process %d has ended", (int)pid);
-    size_t needed = n * (p->machine.output ? 1 : proc->threads.len);
+    size_t needed = n * (p->machine.output ? 2 : proc->threads.len);
     int rc = descriptors_make_room(needed, err);
     if (rc == 0)
         rc = probe_process_set_sites(&p->machine, proc, sites, n, err);

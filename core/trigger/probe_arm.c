@@ -16,13 +16,16 @@
 
 /* ---- One event ---- */
 
-/* The descriptor of a file, the same for each path that leads to it; −1 when it cannot be opened.
- */
+/* The descriptor of a file, the same for each path that leads to it; −errno when it cannot be opened. */
 static int file_get(struct probe_machine *m, const char *path)
 {
     struct stat st;
-    int fd = path ? open(path, O_PATH | O_CLOEXEC) : -1;
-    if (fd < 0 || fstat(fd, &st) != 0)
+    if (!path)
+        return -ENOENT;
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ESRCH ? -ENOENT : -errno; /* it is the way by /proc that has ended, not whom the site is for */
+    if (fstat(fd, &st) != 0)
         return fd;
     for (size_t i = 0; i < m->files.len; i++) {
         struct probe_file *f = &m->files.data[i];
@@ -54,7 +57,10 @@ static int open_event(const struct probe_machine *m, enum probe_mechanism mechan
 {
     struct perf_event_attr attr;
     const struct probe_site *site = &a->site;
+    const char *label = site->label ? site->label : "a site";
     char path[64];
+    if (mechanism == PROBE_UPROBE && a->file < 0)
+        return err_errno(err, -a->file, "arming %.180s: its file cannot be opened", label);
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", a->file);
     if (mechanism == PROBE_HWBREAK)
         hwbreak_attr(&attr, site->addr);
@@ -67,8 +73,7 @@ static int open_event(const struct probe_machine *m, enum probe_mechanism mechan
         return fd;
     int errno_value = errno;
     char what[256];
-    (void)snprintf(what, sizeof what, "arming %.180s in thread %d",
-                   site->label ? site->label : "a site", (int)tid);
+    (void)snprintf(what, sizeof what, "arming %.180s in thread %d", label, (int)tid);
     return perf_event_explain(err, errno_value, NULL, what);
 }
 
@@ -114,6 +119,31 @@ static int process_arm(const struct probe_machine *m, pid_t carrier, struct prob
     }
     a->fd = fd;
     return 0;
+}
+
+/* A link reports from every thread of a process, but has breakpoints put into it, and left there, only as long as its
+ * first thread lives: then the event of another thread that reports nothing holds each. The link's own stays where it
+ * is until somebody else's probe goes from the same place, so there is time for that.
+ * Source: kernel/trace/bpf_trace.c (uprobe_multi_link_filter), kernel/events/uprobes.c (register_for_each_vma). */
+static int process_hold(struct probe_machine *m, const struct probe_process *p, pid_t carrier, struct probe_armed *a,
+                        struct err *err)
+{
+    int fd = open_event(m, PROBE_UPROBE, a, carrier, false, err);
+    if (fd < 0)
+        return fd;
+    (void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+    if (a->hold >= 0)
+        probe_event_close(m, p, a->hold);
+    a->hold = fd;
+    return 0;
+}
+
+bool probe_is_link(const struct probe_machine *m, int fd)
+{
+    for (size_t i = 0; i < m->links.len; i++)
+        if (m->links.data[i].fd == fd)
+            return true;
+    return false;
 }
 
 /* Whether a descriptor that one site less uses is to be closed. */
@@ -164,9 +194,9 @@ static void link_group(struct probe_machine *m, struct probe_process *p, size_t 
 }
 
 /* Sites that have no event yet share links, where that works; the others are left as they are. */
-static void link_sites(struct probe_machine *m, struct probe_process *p, pid_t carrier)
+static void link_sites(struct probe_machine *m, struct probe_process *p)
 {
-    if (m->no_links || carrier != p->pid) /* a link looks for the process by its first thread */
+    if (m->no_links)
         return;
     for (size_t i = 0; i < p->sites.len; i++)
         if (p->sites.data[i].fd < 0 && p->sites.data[i].file >= 0)
@@ -176,6 +206,7 @@ static void link_sites(struct probe_machine *m, struct probe_process *p, pid_t c
 void probe_armed_free(struct probe_machine *m, const struct probe_process *p, struct probe_armed *a)
 {
     event_put(m, p, a->fd);
+    event_put(m, p, a->hold);
     if (a->file >= 0)
         file_put(m, a->file);
     /* The copies were made by site_copy. */
@@ -186,7 +217,7 @@ void probe_armed_free(struct probe_machine *m, const struct probe_process *p, st
 
 static struct probe_armed site_copy(struct probe_machine *m, const struct probe_site *s)
 {
-    struct probe_armed a = {.number = ++m->next_number, .site = *s, .fd = -1};
+    struct probe_armed a = {.number = ++m->next_number, .site = *s, .fd = -1, .hold = -1};
     a.file = file_get(m, s->path);
     /* Whoever arms it elsewhere, too, means this file, whatever has become of the path (of a mapping, after an exec). */
     a.site.path = a.file < 0 ? NULL : xasprintf("/proc/self/fd/%d", a.file);
@@ -275,17 +306,26 @@ static bool same_site(enum probe_mechanism mechanism, const struct probe_armed *
                 : a->file >= 0 && a->file == b->file && x->offset == y->offset);
 }
 
+/* A site that a thread is to carry: its event, or, if a link has it, what holds it when the first thread cannot. */
+static int carry_site(struct probe_machine *m, const struct probe_process *p, pid_t carrier, struct probe_armed *a,
+                      struct err *err)
+{
+    if (a->fd < 0)
+        return process_arm(m, carrier, a, err);
+    return carrier != p->pid && probe_is_link(m, a->fd) ? process_hold(m, p, carrier, a, err) : 0;
+}
+
 /* Threads that end in between are marked; a refusal elsewhere is the caller's failure. */
-static int arm_everywhere(struct probe_machine *m, struct probe_process *next, struct err *err)
+static int arm_everywhere(struct probe_machine *m, struct probe_process *next, uint64_t first_new, struct err *err)
 {
     int rc = 0;
     if (next->cover == PROBE_COVER_PROCESS)
-        link_sites(m, next, next->carrier);
+        link_sites(m, next);
     for (size_t i = 0; i < next->sites.len && rc == 0; i++) {
         struct probe_armed *a = &next->sites.data[i];
         if (next->cover == PROBE_COVER_PROCESS) {
-            if (a->fd < 0)
-                rc = process_arm(m, next->carrier, a, err);
+            if (a->number >= first_new || a->fd < 0)
+                rc = carry_site(m, next, next->carrier, a, err);
             continue;
         }
         for (size_t k = 0; k < next->threads.len && rc == 0; k++) {
@@ -346,28 +386,46 @@ static bool mark_ended(struct probe_process *p, pid_t tid)
     return true;
 }
 
-static int carry_by(struct probe_machine *m, struct probe_process *p, pid_t carrier,
-                    struct err *err)
+/* By the first thread of what was exec'ed: everything anew. Links of before may go on reporting for a while, under
+ * their old numbers, which then mean nothing any more, so that no hit counts twice. */
+static int carry_anew(struct probe_machine *m, struct probe_process *p, struct err *err)
 {
     int rc = 0;
-    VEC(int) before = {0};
+    VEC(struct probe_armed) before = {0};
     for (size_t i = 0; i < p->sites.len; i++) {
         struct probe_armed *a = &p->sites.data[i];
-        /* The old event goes on reporting until the kernel has let go of it, which takes a while: under
-         * its old number, which then means nothing any more, so that no hit counts twice. */
+        vec_push(&before, *a);
         a->number = ++m->next_number;
-        vec_push(&before, a->fd);
-        a->fd = -1;
+        a->fd = a->hold = -1;
     }
-    link_sites(m, p, carrier);
+    link_sites(m, p);
     for (size_t i = 0; i < p->sites.len; i++) {
-        struct probe_armed *a = &p->sites.data[i];
-        int one = a->fd >= 0 ? 0 : process_arm(m, carrier, a, rc == 0 ? err : NULL);
+        int one = carry_site(m, p, p->pid, &p->sites.data[i], rc == 0 ? err : NULL);
         rc = rc ? rc : one;
-        event_put(m, p, before.data[i]);
+        event_put(m, p, before.data[i].fd);
+        event_put(m, p, before.data[i].hold);
     }
     vec_free(&before);
-    p->carrier = carrier;
+    return rc;
+}
+
+/* By another thread, after the first one or one that had taken over. The event of a thread that has ended reports
+ * nothing: the kernel takes its breakpoint out at the next hit. */
+static int carry_on(struct probe_machine *m, struct probe_process *p, pid_t carrier, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < p->sites.len; i++) {
+        struct probe_armed *a = &p->sites.data[i];
+        bool linked = a->fd >= 0 && probe_is_link(m, a->fd);
+        int before = linked ? -1 : a->fd;
+        if (!linked) {
+            p->was_uncarried = true;
+            a->fd = -1;
+        }
+        int one = carry_site(m, p, carrier, a, rc == 0 ? err : NULL);
+        rc = rc ? rc : one;
+        event_put(m, p, before);
+    }
     return rc;
 }
 
@@ -375,7 +433,8 @@ int probe_move_carrier(struct probe_machine *m, struct probe_process *p, struct 
 {
     for (;;) {
         pid_t carrier = living_thread(p);
-        int rc = carry_by(m, p, carrier, err);
+        int rc = carrier == p->pid ? carry_anew(m, p, err) : carry_on(m, p, carrier, err);
+        p->carrier = carrier;
         if (rc != MTUI_E_GONE || !mark_ended(p, carrier))
             return rc;
     }
@@ -451,7 +510,7 @@ static int set_sites(struct probe_machine *m, struct probe_process *p,
     uint64_t first_new = m->next_number + 1;
     plan(m, p, keep, sites, n, &next);
 
-    int rc = arm_everywhere(m, &next, err);
+    int rc = arm_everywhere(m, &next, first_new, err);
     if (rc < 0) {
         if (next.cover == PROBE_COVER_PROCESS)
             p->carrier = next.carrier;

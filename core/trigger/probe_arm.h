@@ -12,6 +12,7 @@ int probe_thread_arm(const struct probe_machine *m, enum probe_mechanism mechani
                      struct probe_thread *t, const struct probe_armed *a, struct err *err);
 /* A site of p, with its event. */
 void probe_armed_free(struct probe_machine *m, const struct probe_process *p, struct probe_armed *a);
+bool probe_is_link(const struct probe_machine *m, int fd);
 /* Gives the events of PROBE_COVER_PROCESS to another thread; one that ends meanwhile is not the last to be
  * tried. */
 int probe_move_carrier(struct probe_machine *m, struct probe_process *p, struct err *err);

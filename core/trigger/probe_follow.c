@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/alloc.h"
+#include "core/base/fmt.h"
 #include "core/machine/descriptors.h"
 #include "core/machine/proc_stat.h"
 
@@ -72,6 +73,23 @@ void probe_handle_births(struct probe *p)
     p->births.len = 0;
 }
 
+static void tell_uncarried(struct probe *p, struct probe_process *proc)
+{
+    char text[FMT_MAX] = "some milliseconds";
+    struct err err;
+    uint64_t now = probe_now_ns(p);
+    if (!proc->was_uncarried || proc->uncarried_told)
+        return;
+    proc->uncarried_told = true;
+    if (proc->carrier_ended_ns && now > proc->carrier_ended_ns)
+        (void)fmt_duration(text, now - proc->carrier_ended_ns);
+    err_set(&err, MTUI_E_GONE,
+            "the thread of process %d that its probes hung on has ended: calls were not seen until they hung on another "
+            "one, for %s; that happens with each such thread (not with Linux 6.12 or newer)",
+            (int)proc->pid, text);
+    probe_trouble(p, &err);
+}
+
 void probe_handle_ends(struct probe *p)
 {
     for (size_t i = 0; i < p->processes.len; i++) {
@@ -80,6 +98,7 @@ void probe_handle_ends(struct probe *p)
         if (proc->ended)
             continue;
         tell(p, probe_process_sweep(&p->machine, proc, &err), &err);
+        tell_uncarried(p, proc);
         if (proc->threads.len == 0) {
             probe_scan(p, proc);
             tell(p, probe_process_sweep(&p->machine, proc, &err), &err);

@@ -224,17 +224,11 @@ size_t probe_process_descriptors(const struct probe_process *p)
     size_t n = 0;
     for (size_t i = 0; i < p->threads.len; i++)
         n += 1 + p->threads.data[i]->events.len;
-    for (size_t i = 0; i < p->sites.len; i++)
-        n += p->sites.data[i].fd >= 0 && (i == 0 || p->sites.data[i - 1].fd != p->sites.data[i].fd);
+    for (size_t i = 0; i < p->sites.len; i++) {
+        const struct probe_armed *a = &p->sites.data[i];
+        n += (size_t)(a->fd >= 0 && (i == 0 || p->sites.data[i - 1].fd != a->fd)) + (a->hold >= 0);
+    }
     return n;
-}
-
-static bool is_link(const struct probe_machine *m, int fd)
-{
-    for (size_t i = 0; i < m->links.len; i++)
-        if (m->links.data[i].fd == fd)
-            return true;
-    return false;
 }
 
 size_t probe_process_slow_events(const struct probe_machine *m, const struct probe_process *p)
@@ -244,8 +238,10 @@ size_t probe_process_slow_events(const struct probe_machine *m, const struct pro
         return 0;
     for (size_t i = 0; i < p->threads.len; i++)
         n += p->threads.data[i]->events.len;
-    for (size_t i = 0; i < p->sites.len; i++)
-        n += p->sites.data[i].fd >= 0 && !is_link(m, p->sites.data[i].fd);
+    for (size_t i = 0; i < p->sites.len; i++) {
+        const struct probe_armed *a = &p->sites.data[i];
+        n += (size_t)(a->fd >= 0 && !probe_is_link(m, a->fd)) + (a->hold >= 0);
+    }
     return n;
 }
 
@@ -260,8 +256,10 @@ int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct
             p->leader_ended = p->leader_ended || (t->tid == p->pid && !t->replaced);
             /* Its number may be another thread's soon; one that was replaced has lost it already.
              */
-            if (t->tid == p->carrier && !t->replaced)
-                p->carrier = CARRIER_GONE;
+            if (t->tid == p->carrier) {
+                p->carrier_ended_ns = t->ended_ns;
+                p->carrier = t->replaced ? p->carrier : CARRIER_GONE;
+            }
             thread_free(m, p, t);
         } else {
             p->threads.data[kept++] = t;

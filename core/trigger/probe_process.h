@@ -54,7 +54,8 @@ struct probe_armed {
     uint64_t number;        /* unique, ascending within sites */
     struct probe_site site; /* strings are its own */
     int fd;                 /* PROBE_COVER_PROCESS: of an event or a link; else −1 */
-    int file;               /* the descriptor of site.path; −1: none */
+    int hold;               /* of an event in the carrier that keeps a link's breakpoint in its place; else −1 */
+    int file;               /* the descriptor of site.path; −errno: it cannot be opened */
 };
 
 struct probe_thread_event {
@@ -67,6 +68,7 @@ struct probe_thread {
     pid_t tid;
     bool ended;
     bool replaced; /* ended by another thread's exec */
+    uint64_t ended_ns; /* perf's clock; 0: not known */
     int fd;        /* the dummy that owns the ring */
     struct perf_ring ring;
     VEC(struct probe_thread_event) events; /* ascending by id */
@@ -81,6 +83,9 @@ struct probe_process {
     bool exec_suspected; /* and a new one has its number: another thread exec'ed, which its own
                           * record will tell, unless it was not watched */
     pid_t carrier;       /* the thread that PROBE_COVER_PROCESS events are opened for */
+    uint64_t carrier_ended_ns; /* perf's clock, of the one before; 0: not known */
+    bool was_uncarried;  /* hits were not seen until another carrier was there */
+    bool uncarried_told;
     VEC(struct probe_armed) sites;
     VEC(struct probe_thread *) threads; /* ascending by tid */
 };

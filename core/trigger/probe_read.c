@@ -99,6 +99,7 @@ static void read_task(struct probe *p, struct probe_thread *t, const struct perf
         p->pending.data[p->pending.len - 1].event.parent = is_thread ? 0 : b.parent;
     } else if ((pid_t)v[2] == t->tid) {
         t->ended = true;
+        t->ended_ns = time_ns;
         probe_queue_event(p, PROBE_THREAD_ENDED, time_ns, (pid_t)v[0], (pid_t)v[2], NULL);
     }
 }

@@ -267,7 +267,11 @@ static void take_look(struct trigger_set *s, struct process *p, struct trigger_l
         found |= take_found(s, p, trigger_look_at(look, i));
     p->replaced = false;
     int rc = found ? trigger_set_arm_process(s, p, &err) : 0;
-    if (rc < 0 && rc != MTUI_E_GONE) {
+    if (rc == MTUI_E_NOENT) { /* the thread has ended whose view of the files this is: the next look takes another's */
+        modules_free(p->modules);
+        p->modules = NULL;
+        p->changed = true;
+    } else if (rc < 0 && rc != MTUI_E_GONE) {
         trigger_set_say_of(s, p, &s->child_refusals, xstrdup(err.text));
         give_up_refused(s, p, &err);
     }
