@@ -73,6 +73,7 @@ static const struct {
     {"tr end async", "end:async"},
     {"tr end iret", "end:iret"},
     {"tr end sysret", "end:sysret"},
+    {"tr end int", "end:interrupt"},
 };
 
 static void set_kind(struct branch *b, const char *flags)
@@ -147,8 +148,8 @@ struct branches branches_of_truth(const struct step_rec *r, pid_t tid)
         struct branch b = {.time_ns = s->clock, .from = s->from, .to = s->to, .tid = tid};
         if (s->tid != tid)
             continue;
-        bool end = strcmp(s->kind, "async") == 0 || strcmp(s->kind, "syscall") == 0;
-        snprintf(b.kind, sizeof b.kind, "%s%s", end ? "end:" : "", s->kind);
+        bool trap = strcmp(s->kind, "trap") == 0, end = step_branch_ends(s);
+        snprintf(b.kind, sizeof b.kind, "%s%s", end ? "end:" : "", trap ? "interrupt" : s->kind);
         if (end)
             b.to = 0;
         add(&all, b);

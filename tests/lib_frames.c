@@ -89,7 +89,8 @@ static size_t close_above(struct frames *t, struct context *c, uint64_t sp, uint
 static void on_begin(struct frames *t, const struct step_branch *before, const struct step_branch *b)
 {
     struct context *c = t->contexts.len ? &t->contexts.data[t->now] : context_of(t, ~UINT64_C(0) >> 17);
-    bool handler = before && strcmp(before->kind, "async") == 0 && step_symbols_start(t->symbols, b->to, b->clock);
+    bool interrupted = before && (strcmp(before->kind, "async") == 0 || strcmp(before->kind, "trap") == 0);
+    bool handler = interrupted && step_symbols_start(t->symbols, b->to, b->clock);
     if (!before || handler)
         open_frame(t, c, before ? c->last_sp - SIGNAL_FRAME : UINT64_MAX, b->to, b->clock);
 }
@@ -164,7 +165,7 @@ static uint64_t apart(uint64_t a, uint64_t b)
 /* Tracing stops and begins with packets of their own. */
 static bool is_pause(const struct step_branch *b)
 {
-    return strcmp(b->kind, "begin") == 0 || strcmp(b->kind, "async") == 0 || strcmp(b->kind, "syscall") == 0;
+    return strcmp(b->kind, "begin") == 0 || step_branch_ends(b);
 }
 
 static bool has_outcome(const struct step_branch *b)

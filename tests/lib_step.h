@@ -16,8 +16,13 @@
 struct step_branch {
     uint64_t clock, from, to, sp;
     pid_t tid;
-    char kind[12]; /* jump cond call return syscall begin async */
+    char kind[12]; /* jump cond call return syscall trap begin async */
 };
+
+/* By an instruction that goes to the kernel. */
+bool step_branch_enters_kernel(const struct step_branch *b);
+/* Or between two instructions. */
+bool step_branch_ends(const struct step_branch *b);
 
 /* Code that was mapped at a time. */
 struct step_code_map {
@@ -43,7 +48,7 @@ struct step_rec {
 #define STEP_MAIN(call)                                                                            \
     "\n#include <poll.h>\n#include <stdio.h>\n"                                                    \
     "int main(void) { struct pollfd p = {0, POLLIN, 0}; puts(\"ready\"); fflush(stdout);\n"        \
-    "  while (poll(&p, 1, 1) == 0) { " call "; } return 0; }\n"
+    "  while (poll(&p, 1, 20) == 0) { " call "; } return 0; }\n"
 
 /* What to step. */
 struct step_program {

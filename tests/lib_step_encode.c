@@ -132,7 +132,7 @@ static void tell(struct teller *t, const struct step_branch *b)
     struct step_insn insn = insn_at(t->cache, t->rec, b->from, b->clock);
     if (strcmp(b->kind, "async") == 0)
         pt_encode_end_at(t->enc, b->from, t->clock);
-    else if (strcmp(b->kind, "syscall") == 0)
+    else if (step_branch_enters_kernel(b))
         pt_encode_end(t->enc, t->clock);
     else if (insn.kind == STEP_CONDITIONAL)
         conditional(t, true, b->to);
@@ -309,7 +309,7 @@ static void write_cpus(const struct step_rec *r, const struct step_encoding *e, 
             }
             tellers[cpu].shift = shift;
             tell(&tellers[cpu], b);
-            if (strcmp(b->kind, "syscall") == 0 || strcmp(b->kind, "async") == 0) {
+            if (step_branch_ends(b)) {
                 id.time_ns = b->clock + shift;
                 perf_writer_switch(w, id, true);
             }

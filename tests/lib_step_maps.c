@@ -88,6 +88,8 @@ void step_maps_free(struct step_rec *r)
     for (size_t i = 0; i < r->n_maps; i++)
         free(r->maps[i].bytes);
     free(r->maps);
+    r->maps = NULL;
+    r->n_maps = 0;
 }
 
 const struct step_code_map *step_rec_map(const struct step_rec *r, uint64_t ip, uint64_t clock)

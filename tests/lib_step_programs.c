@@ -81,8 +81,9 @@ static const char signals[] =
     "NI void helper(int n) { hits += leaf(n); }\n"
     "NI void handler(int n) { helper(n); leaf(n); }\n"
     "NI int raiser(int x) { leaf(x); kill(getpid(), SIGUSR1); return leaf(x); }\n"
-    "NI int work(int x) { signal(SIGUSR1, handler); int s = 0;\n"
-    "  for (int i = 0; i < 4; i++) s += raiser(i); return s + leaf(x); }\n" STEP_MAIN("work(3)");
+    "NI int trap(int x) { leaf(x); __asm__ volatile(\"int3\"); return leaf(x); }\n"
+    "NI int work(int x) { signal(SIGUSR1, handler); signal(SIGTRAP, handler); int s = 0;\n"
+    "  for (int i = 0; i < 4; i++) s += raiser(i) + trap(i); return s + leaf(x); }\n" STEP_MAIN("work(3)");
 
 static const char fibres[] =
     "#include <ucontext.h>\n" NI LEAF "ucontext_t back, one, two;\n"
@@ -142,8 +143,9 @@ static const char script[] =
     "\"\"\", 'code', 'exec')\n"
     "end = select.poll()\n"
     "end.register(0, select.POLLIN)\n"
+    "exec(code, {})\n" /* the first class of a process takes ten times as long */
     "print('ready', flush=True)\n"
-    "while not end.poll(1): exec(code, {})\n";
+    "while not end.poll(20): exec(code, {})\n";
 
 const struct step_program step_programs[] = {
     {.name = "calls", .source = calls, .flags = "-O1 -g", .function = "work",

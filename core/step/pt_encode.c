@@ -227,7 +227,9 @@ static void put_timing_anchor(pt_encode *e, uint64_t tsc)
 
 static void put_psb(pt_encode *e, uint64_t ip, uint64_t tsc)
 {
-    flush_tnt(e, tsc);
+    flush_tnt(e, e->tnt_tsc);
+    if (e->started)
+        put_time(e, tsc); /* or the next CYC would count what is in this TSC already */
     e->since_psb = 0;
     put_plain(e, ppt_psb);
     put_timing_anchor(e, tsc);

@@ -66,6 +66,7 @@ void step_window_end(struct step_tracer *t, struct tracee *e, uint64_t ip, enum 
     struct step_window w = step_window_describe(t, e, end);
     if (t->cb.window)
         t->cb.window(t->cb.arg, &w);
+    t->clock++; /* readers merge windows by time: what comes next has another than this one's end */
     step_thread_free(e->steps);
     e->steps = NULL;
     if (e->stopped) {

@@ -8,6 +8,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/err.h"
+#include "decode/pt/pt_far.h"
 #include "decode/pt/pt_resume.h"
 
 #define EVENTS 1024
@@ -18,6 +19,7 @@ struct known {
     uint64_t ip;
     enum pt_exec_mode mode;
     enum pt_insn_class class;
+    enum pt_far far;
     uint8_t len; /* 0: none */
 };
 
@@ -159,6 +161,7 @@ static const struct known *look_at(struct pt_libipt *d, uint64_t ip)
                                                         bytes, n, &insn))) {
         k->len = insn.length;
         k->class = class_of(&insn);
+        k->far = pt_far_of(&insn);
     }
     return k;
 }
@@ -240,14 +243,14 @@ static void resolve(struct pt_libipt *d, uint64_t to)
         emit(d, PT_EVENT_RETURN, to, to, 0);
         break;
     case ptic_far_call:
-        branch(d, PT_BRANCH_SYSCALL, d->from, to, PT_END_UNKNOWN);
-        emit(d, PT_EVENT_CALL, next, to, 0);
-        break;
     case ptic_far_return:
-        branch(d, PT_BRANCH_IRET, d->from, to, PT_END_UNKNOWN);
-        emit(d, PT_EVENT_RETURN, to, to, 0);
-        break;
     case ptic_far_jump:
+        branch(d, pt_far_branch(k->far), d->from, to, PT_END_UNKNOWN);
+        if (pt_far_returns(k->far))
+            emit(d, PT_EVENT_RETURN, to, to, 0);
+        else
+            emit(d, PT_EVENT_CALL, next, to, 0);
+        break;
     case ptic_error:
     case ptic_other:
     case ptic_ptwrite:
@@ -256,9 +259,11 @@ static void resolve(struct pt_libipt *d, uint64_t to)
     }
 }
 
-static enum pt_end end_by(enum pt_insn_class class)
+/* By the instruction that was last. */
+static enum pt_end end_by(struct pt_libipt *d)
 {
-    switch (class) {
+    const struct known *k = look_at(d, d->from);
+    switch (d->class == ptic_error ? k->class : d->class) {
     case ptic_call:
         return PT_END_CALL;
     case ptic_return:
@@ -267,10 +272,9 @@ static enum pt_end end_by(enum pt_insn_class class)
     case ptic_cond_jump:
         return PT_END_JUMP;
     case ptic_far_call:
-        return PT_END_SYSCALL;
     case ptic_far_return:
-        return PT_END_IRET;
     case ptic_far_jump:
+        return pt_far_end(k->far);
     case ptic_error:
     case ptic_other:
     case ptic_ptwrite:
@@ -395,7 +399,7 @@ static void on_event(struct pt_libipt *d, const struct pt_event *e)
         go_on(d, e->variant.enabled.ip, true);
         break;
     case ptev_disabled:
-        end_at(d, d->from, end_by(d->class == ptic_error ? look_at(d, d->from)->class : d->class));
+        end_at(d, d->from, end_by(d));
         break;
     case ptev_async_disabled:
         resolve(d, e->variant.async_disabled.at);

@@ -6,6 +6,7 @@
 
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
+#include "decode/pt/pt_far.h"
 
 #define STEPS_MAX 24
 #define INSNS_MAX 4096
@@ -155,33 +156,11 @@ static bool decode_at(struct reader *r, uint64_t ip, ZydisDecodedInstruction *in
 /* What an instruction is to a trace. */
 enum flow { FLOW_ON, FLOW_JUMP, FLOW_CALL, FLOW_END, FLOW_NONE };
 
-static bool is_far_return(ZydisMnemonic m)
-{
-    return m == ZYDIS_MNEMONIC_IRET || m == ZYDIS_MNEMONIC_IRETD || m == ZYDIS_MNEMONIC_IRETQ ||
-           m == ZYDIS_MNEMONIC_SYSRET || m == ZYDIS_MNEMONIC_SYSEXIT;
-}
-
-static bool is_far_call(ZydisMnemonic m)
-{
-    return m == ZYDIS_MNEMONIC_SYSCALL || m == ZYDIS_MNEMONIC_SYSENTER ||
-           m == ZYDIS_MNEMONIC_INT || m == ZYDIS_MNEMONIC_INT1 || m == ZYDIS_MNEMONIC_INT3 ||
-           m == ZYDIS_MNEMONIC_VMCALL || m == ZYDIS_MNEMONIC_VMLAUNCH ||
-           m == ZYDIS_MNEMONIC_VMRESUME;
-}
-
-static bool is_interrupt(ZydisMnemonic m)
-{
-    return m == ZYDIS_MNEMONIC_INT || m == ZYDIS_MNEMONIC_INT1 || m == ZYDIS_MNEMONIC_INT3 ||
-           m == ZYDIS_MNEMONIC_IRET || m == ZYDIS_MNEMONIC_IRETD || m == ZYDIS_MNEMONIC_IRETQ;
-}
-
 static enum flow flow_of(const ZydisDecodedInstruction *insn, bool relative, struct pt_node *n)
 {
-    bool far = insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
-    if (is_far_return(insn->mnemonic) || is_far_call(insn->mnemonic) || far) {
+    n->far = (uint8_t)pt_far_of(insn);
+    if (n->far) {
         n->kind = PT_NODE_FAR;
-        n->far_return = is_far_return(insn->mnemonic) || (far && insn->meta.category == ZYDIS_CATEGORY_RET);
-        n->far_interrupt = is_interrupt(insn->mnemonic);
         return FLOW_END;
     }
     switch ((int)insn->meta.category) {

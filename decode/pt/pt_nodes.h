@@ -53,8 +53,7 @@ struct pt_node {
     fn_id fn;                     /* at the terminator */
     uint8_t kind;                 /* enum pt_node_kind */
     bool leaves;                  /* CONDITIONAL: taken, it jumps into another function */
-    bool far_return;              /* FAR: iret, sysret, sysexit */
-    bool far_interrupt;           /* FAR: int or iret, not syscall or sysret */
+    uint8_t far;                  /* FAR: enum pt_far */
     /* the rest */
     uint64_t start, term;
     fn_id start_fn;

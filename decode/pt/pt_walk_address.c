@@ -1,5 +1,6 @@
 /* Packets with addresses: where tracing begins and ends, where it goes by indirect branches, where it was
  * interrupted. */
+#include "decode/pt/pt_far.h"
 #include "decode/pt/pt_walk_priv.h"
 
 static void interrupt_to(struct pt_walk *w, uint64_t ip)
@@ -25,13 +26,6 @@ static void interrupt_to(struct pt_walk *w, uint64_t ip)
     w->cur = walk_node_at(w, ip);
 }
 
-static enum pt_branch_kind far_branch(const struct pt_node *n)
-{
-    if (n->far_interrupt)
-        return n->far_return ? PT_BRANCH_IRET : PT_BRANCH_INTERRUPT;
-    return n->far_return ? PT_BRANCH_SYSRET : PT_BRANCH_SYSCALL;
-}
-
 /* An indirect branch, a return or a far branch went to ip. */
 static void indirect_to(struct pt_walk *w, uint64_t ip)
 {
@@ -55,10 +49,10 @@ static void indirect_to(struct pt_walk *w, uint64_t ip)
         walk_branch(w, PT_BRANCH_RETURN, n->term, ip, PT_END_UNKNOWN);
         walk_emit(w, PT_EVENT_RETURN, ip, to->start_fn, w->insns)->at_start = to->starts_fn;
     } else if (n->kind == PT_NODE_FAR) {
-        walk_branch(w, far_branch(n), n->term, ip, PT_END_UNKNOWN);
-        walk_emit(w, n->far_return ? PT_EVENT_RETURN : PT_EVENT_CALL, n->far_return ? ip : n->next,
-             to->start_fn, w->insns)
-            ->at_start = !n->far_return;
+        bool returns = pt_far_returns(n->far);
+        walk_branch(w, pt_far_branch(n->far), n->term, ip, PT_END_UNKNOWN);
+        walk_emit(w, returns ? PT_EVENT_RETURN : PT_EVENT_CALL, returns ? ip : n->next, to->start_fn, w->insns)
+            ->at_start = !returns;
     } else {
         walk_branch(w, PT_BRANCH_JUMP, n->term, ip, PT_END_UNKNOWN);
         if (to->start_fn != n->fn)
@@ -100,9 +94,7 @@ static enum pt_end end_of(const struct pt_node *n)
 {
     switch (n->kind) {
     case PT_NODE_FAR:
-        if (n->far_interrupt)
-            return n->far_return ? PT_END_IRET : PT_END_INTERRUPT;
-        return n->far_return ? PT_END_SYSRET : PT_END_SYSCALL;
+        return pt_far_end(n->far);
     case PT_NODE_CALL:
         return PT_END_CALL;
     case PT_NODE_RETURN:
