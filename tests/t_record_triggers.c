@@ -86,6 +86,12 @@ static void test_counts(void **state)
     snprintf(hits, sizeof hits, "[hits %s]", fmt_count(n, st.hits));
     assert_int_equal(panel_row_of(&b, hits), panel_row_of(&b, " Trigger "));
     assert_true(panel_row_of(&b, hits) > 0);
+    char logged[80]; /* and the log says the same */
+    snprintf(logged, sizeof logged, "trigger /^(work|outer|main)$/: %s hits, ", fmt_count(n, st.hits));
+    bool said = false;
+    for (size_t i = 0; i < session_log_count(b.m->session); i++)
+        said |= strstr(session_log_at(b.m->session, i).text, logged) != NULL;
+    assert_true(said);
     model_add_trigger(b.m, "inner"); /* of the next recording: it has no hits yet */
     panel_draw(&b);
     snprintf(hits, sizeof hits, "/^(work|outer|main)$/ [%s], inner, ", fmt_count_short(n, st.hits));

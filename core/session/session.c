@@ -419,14 +419,22 @@ static void say_end(struct session *s, bool better, enum session_end end, const 
     s->end = end;
 }
 
+/* What is hit from now on is of no recording, and nobody counts it. */
+static void become_stopping(struct session *s)
+{
+    session_end_calls(s);
+    s->state = SESSION_STOPPING;
+    if (s->triggers)
+        trigger_set_hold(s->triggers, true);
+}
+
 void session_begin_stop(struct session *s, enum session_end end, const char *sentence)
 {
     struct err err;
     if (s->state != SESSION_PREPARING && s->state != SESSION_ARMED)
         return;
     say_end(s, false, end, sentence);
-    session_end_calls(s);
-    s->state = SESSION_STOPPING;
+    become_stopping(s);
     if (s->rec && recorder_stop(s->rec, &err) < 0 && err.code == MTUI_E_GONE)
         session_finish_later(s, true, SESSION_END_RECORDER, NULL);
     session_notify(s);
@@ -509,12 +517,11 @@ void session_finish_later(struct session *s, bool ok, enum session_end end, cons
 {
     if (s->end_timer || s->state >= SESSION_ENDED)
         return;
-    session_end_calls(s);
     s->ok = ok && !s->too_hot;
     /* What the recorder says of its own failure matters more than why we asked it to stop. */
     say_end(s, !ok && !s->too_hot, end, sentence);
     say_end(s, false, end, "the recording has ended");
-    s->state = SESSION_STOPPING;
+    become_stopping(s);
     s->end_timer = loop_add_timer(s->loop, loop_now_ns(s->loop), finish, s);
 }
 
