@@ -443,10 +443,12 @@ void session_begin_stop(struct session *s, enum session_end end, const char *sen
 /* A trigger whose function never came is another thing than one that was never hit. */
 static void say_never_found(struct session *s)
 {
-    const char *why;
-    for (uint32_t i = 0; s->triggers && i < trigger_set_count(s->triggers); i++)
-        if ((why = trigger_set_why_not_found(s->triggers, i)))
+    for (uint32_t i = 0; s->triggers && i < trigger_set_count(s->triggers); i++) {
+        char *why = trigger_set_why_not_found(s->triggers, i);
+        if (why)
             session_log(s, SESSION_WARNING, "trigger %s was never found: %s", s->setup.triggers[i], why);
+        free(why);
+    }
 }
 
 /* The screen's counts go with the triggers. */

@@ -117,9 +117,8 @@ size_t trigger_set_count(const struct trigger_set *s);
 size_t trigger_set_processes(const struct trigger_set *s);
 const struct trigger *trigger_set_get(const struct trigger_set *s, uint32_t i);
 enum trigger_status trigger_set_status(const struct trigger_set *s, uint32_t i);
-/* Of a trigger that pends, why: for whom it matters that it was never found; NULL when it was, or sat, unhit, where it was
- * expected. Owned by the set. */
-const char *trigger_set_why_not_found(const struct trigger_set *s, uint32_t i);
+/* Why a trigger was never found, from malloc; NULL when it was, or sat, unhit, where it was expected. */
+char *trigger_set_why_not_found(const struct trigger_set *s, uint32_t i);
 /* "libc.so.6!malloc at 0x7f12… (uprobe)", "12 functions", "pending: …"; owned by the set. */
 const char *trigger_set_where(const struct trigger_set *s, uint32_t i);
 const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uint32_t i);

@@ -109,7 +109,7 @@ void trigger_set_note_unfound(struct trigger_set *s, const struct process *p)
     }
 }
 
-const char *trigger_set_why_not_found(const struct trigger_set *s, uint32_t i)
+char *trigger_set_why_not_found(const struct trigger_set *s, uint32_t i)
 {
     const struct entry *e = &s->entries.data[i];
     bool watched = e->watched, unseen = e->unseen;
@@ -120,5 +120,6 @@ const char *trigger_set_why_not_found(const struct trigger_set *s, uint32_t i)
     if (e->status != TRIGGER_PENDING || watched || e->policy.counts.hits)
         return NULL;
     const char *colon = strstr(e->where, ": ");
-    return unseen ? "the program ended before all that it had mapped could be looked at" : colon ? colon + 2 : e->where;
+    return xasprintf("%s%s", colon ? colon + 2 : e->where,
+                     unseen ? "; the program ended before all that it had mapped could be looked at" : "");
 }
