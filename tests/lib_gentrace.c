@@ -92,12 +92,23 @@ static void random_notes(struct trace_builder *b, const struct gentrace *g, uint
     }
 }
 
-static struct trace *finish(struct trace_builder *b)
+struct trace_builder *gentrace_builder(size_t functions)
+{
+    struct functions *f = functions_new();
+    for (size_t i = 0; i < functions; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "f%zu", i);
+        functions_intern(f, "m", name, name, 0, FN_USER);
+    }
+    return trace_builder_new(f);
+}
+
+struct trace *gentrace_finish(struct trace_builder *b)
 {
     struct trace *t = NULL;
-    struct err err;
-    if (trace_builder_finish(b, &t, &err))
-        die("trace_builder_finish", err.text);
+    struct err err = {0};
+    if (trace_builder_finish(b, &t, &err) || trace_check(t, &err) < 0)
+        die("a trace is not well-formed", err.text);
     trace_builder_free(b);
     return t;
 }
@@ -116,7 +127,7 @@ struct trace *gentrace_random(const struct gentrace *g)
         random_thread(b, g, thread, g->spans / g->threads, &seed);
     }
     random_notes(b, g, &seed);
-    return finish(b);
+    return gentrace_finish(b);
 }
 
 static unsigned parse_flags(const char *letters)
@@ -223,5 +234,5 @@ struct trace *gentrace_parse(const char *text)
     }
     free(copy);
     trace_builder_set_info(p.b, &p.info);
-    return finish(p.b);
+    return gentrace_finish(p.b);
 }

@@ -41,21 +41,31 @@ const char timeline_server[] =
     "+ 1200000 vfs_read [kernel]\n - 1260000\n"
     "- 1400000\n";
 
-void rig_open_on(struct rig *r, struct loop *loop, struct trace *t, enum glyph_tier glyphs, enum color_tier color,
-                 int rows, int cols)
+static void open_on(struct rig *r, const struct view_ops *ops, struct loop *loop, struct trace *t, enum glyph_tier glyphs,
+                    enum color_tier color, int rows, int cols)
 {
-    memset(r, 0, sizeof *r);
-    r->loop = loop;
-    r->m = model_new(loop, NULL);
-    r->theme = theme_new(color);
+    *r = (struct rig){.loop = loop, .m = model_new(loop, NULL), .t = t, .theme = theme_new(color), .ops = ops};
     r->m->theme = r->theme;
     r->m->glyphs = glyphs_of(glyphs);
     r->s = surface_new(rows, cols);
     surface_set_replacement(r->s, glyph(r->m->glyphs, GLYPH_REPLACEMENT), glyphs != GLYPHS_ASCII);
-    r->tl = view_timeline.create(r->m);
-    r->t = t;
+    r->view = ops->create(r->m);
+    r->tl = ops == &view_timeline ? r->view : NULL;
     model_set_trace(r->m, t, "snap 1", NULL, NULL);
-    view_timeline.changed(r->tl, MODEL_TRACE);
+    ops->changed(r->view, MODEL_TRACE);
+    if (ops->show)
+        ops->show(r->view);
+}
+
+void rig_open_on(struct rig *r, struct loop *loop, struct trace *t, enum glyph_tier glyphs, enum color_tier color,
+                 int rows, int cols)
+{
+    open_on(r, &view_timeline, loop, t, glyphs, color, rows, cols);
+}
+
+void rig_open_view(struct rig *r, const struct view_ops *ops, const char *text, int rows, int cols)
+{
+    open_on(r, ops, NULL, gentrace_parse(text), GLYPHS_UNICODE, COLOR_256, rows, cols);
 }
 
 void rig_open(struct rig *r, struct trace *t, enum glyph_tier glyphs, enum color_tier color, int rows, int cols)
@@ -69,12 +79,12 @@ void draw(struct rig *r)
     int rows = surface_rows(r->s), cols = surface_cols(r->s);
     surface_clear(r->s);
     if (rows > 3)
-        view_timeline.draw(r->tl, r->s, (struct rect){1, 0, rows - 3, cols});
-    view_timeline.state(r->tl, line, sizeof line);
+        r->ops->draw(r->view, r->s, (struct rect){1, 0, rows - 3, cols});
+    r->ops->state(r->view, line, sizeof line);
     surface_text(r->s, 0, 0, cols, line, SIZE_MAX, (struct style){0});
     if (rows > 2) {
         line[0] = '\0';
-        view_timeline.status(r->tl, line, sizeof line);
+        r->ops->status(r->view, line, sizeof line);
         surface_text(r->s, rows - 2, 0, cols, r->m->say[0] ? r->m->say : line, SIZE_MAX,
                      (struct style){0});
     }
@@ -82,7 +92,7 @@ void draw(struct rig *r)
 
 void rig_close(struct rig *r)
 {
-    view_timeline.destroy(r->tl);
+    r->ops->destroy(r->view);
     model_free(r->m);
     theme_free(r->theme);
     surface_free(r->s);
@@ -92,14 +102,19 @@ void rig_close(struct rig *r)
 
 void act(struct rig *r, enum action a)
 {
-    r->m->say[0] = '\0';
-    assert_true(view_timeline.action(r->tl, a, NULL));
+    act_with(r, a, NULL);
 }
 
 void act_with(struct rig *r, enum action a, const char *arg)
 {
     r->m->say[0] = '\0';
-    assert_true(view_timeline.action(r->tl, a, arg));
+    assert_true(r->ops->action(r->view, a, arg));
+}
+
+void act_drawn(struct rig *r, enum action a, const char *arg)
+{
+    act_with(r, a, arg);
+    draw(r);
 }
 
 const struct span *selected(struct rig *r)

@@ -1,4 +1,4 @@
-/* The Timeline screen alone on a surface, with a model, a theme and a trace. */
+/* A screen of a trace alone on a surface, with a model and a theme: the Timeline where no other is named. */
 #ifndef MTUI_TESTS_LIB_TIMELINE_H
 #define MTUI_TESTS_LIB_TIMELINE_H
 
@@ -18,7 +18,9 @@ struct rig {
     struct model *m;
     struct trace *t; /* the rig's */
     struct theme *theme;
-    struct timeline *tl;
+    const struct view_ops *ops;
+    void *view;
+    struct timeline *tl; /* the view, where it is the Timeline */
     struct surface *s;
 };
 
@@ -27,6 +29,8 @@ void rig_open(struct rig *r, struct trace *t, enum glyph_tier glyphs, enum color
 /* The same with work between frames; the loop is the rig's. */
 void rig_open_on(struct rig *r, struct loop *loop, struct trace *t, enum glyph_tier glyphs, enum color_tier color,
                  int rows, int cols);
+/* Another screen, shown: unicode, 256 colours. */
+void rig_open_view(struct rig *r, const struct view_ops *ops, const char *text, int rows, int cols);
 void rig_close(struct rig *r);
 /* 100 × 30, unicode, 256 colours, the whole trace. */
 void opened(struct rig *r, const char *text);
@@ -36,6 +40,8 @@ void draw(struct rig *r);
 /* Actions that must be taken. */
 void act(struct rig *r, enum action a);
 void act_with(struct rig *r, enum action a, const char *arg);
+/* The same, then drawn. */
+void act_drawn(struct rig *r, enum action a, const char *arg);
 
 const struct span *selected(struct rig *r);
 const char *selected_name(struct rig *r);

@@ -19,17 +19,7 @@
 #include "tui/ui/model.h"
 #include "tui/ui/ui.h"
 
-/* Three calls of f: 100, 300 and 140 long; see t_compare.c for the figures. */
-static const char three_calls[] = "thread 1000 main\n"
-                                  "+ 0 main\n"
-                                  "+ 100 f\n + 110 g\n - 130\n + 140 h\n - 150\n - 200\n"
-                                  "+ 300 f\n + 310 g\n + 320 g\n - 330\n - 410\n + 420 g\n - 470\n"
-                                  "+ 500 k\n - 590\n - 600\n"
-                                  "+ 700 f\n + 710 g\n - 740\n + 740 h\n - 750\n - 840\n"
-                                  "- 1000\n"
-                                  "gap 520 540 overflow\n"
-                                  "thread 1001 other\n"
-                                  "+ 0 run\n + 100 g\n - 105\n - 1000\n";
+static const char three_calls[] = GENTRACE_THREE_CALLS "thread 1001 other\n+ 0 run\n + 100 g\n - 105\n - 1000\n";
 
 static void open_with(struct screens *r, struct trace *t, struct loop *loop, enum glyph_tier glyphs, int rows,
                       int cols)

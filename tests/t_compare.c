@@ -17,16 +17,6 @@
 #include "decode/trace/walk.h"
 #include "tests/lib_gentrace.h"
 
-/* Three calls of f: 100, 300 and 140 long. */
-static const char three_calls[] = "thread 1000 main\n"
-                                  "+ 0 main\n"
-                                  "+ 100 f\n + 110 g\n - 130\n + 140 h\n - 150\n - 200\n"
-                                  "+ 300 f\n + 310 g\n + 320 g\n - 330\n - 410\n + 420 g\n - 470\n"
-                                  "+ 500 k\n - 590\n - 600\n"
-                                  "+ 700 f\n + 710 g\n - 740\n + 740 h\n - 750\n - 840\n"
-                                  "- 1000\n"
-                                  "gap 520 540 overflow\n";
-
 static fn_id fn_named(const struct trace *t, const char *name)
 {
     const struct functions *f = trace_functions(t);
@@ -59,7 +49,7 @@ static void assert_side(const struct compare_row *r, int side, uint64_t calls, u
 static void compared_by_hand(void **state)
 {
     (void)state;
-    struct trace *t = gentrace_parse(three_calls);
+    struct trace *t = gentrace_parse(GENTRACE_THREE_CALLS);
     const struct stats_options all = {.thread = -1};
     struct stats_call slow = call_of(t, 0, 1, 1), median;
     struct comparison c;
@@ -223,7 +213,7 @@ static void assert_node(const struct merged *m, size_t depth, size_t index, cons
 static void merged_by_hand(void **state)
 {
     (void)state;
-    struct trace *t = gentrace_parse(three_calls);
+    struct trace *t = gentrace_parse(GENTRACE_THREE_CALLS);
     struct merged *m;
     struct call_tree_options o = {.thread = -1};
     assert_int_equal(merged_new(&m, t, &o, NULL), 0);

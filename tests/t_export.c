@@ -15,6 +15,7 @@
 
 #include "decode/export/export.h"
 #include "decode/trace/stats.h"
+#include "tests/lib_gentrace.h"
 #include "tests/lib_perf.h"
 
 static char *dir;
@@ -31,17 +32,6 @@ static int teardown(void **state)
     (void)state;
     lib_rmdir(dir);
     return 0;
-}
-
-static struct trace *finish(struct trace_builder *b)
-{
-    struct trace *t = NULL;
-    struct err err = {0};
-    assert_int_equal(trace_builder_finish(b, &t, &err), 0);
-    trace_builder_free(b);
-    if (trace_check(t, &err) < 0)
-        fail_msg("%s", err.text);
-    return t;
 }
 
 /* Two threads; names that need escaping everywhere. */
@@ -70,7 +60,7 @@ static struct trace *small(void)
     trace_builder_gap(b, &(struct gap){0, 1000000, 1000010, 0, GAP_LOST, "", 0});
     trace_builder_mark(b, &(struct mark){1002000, 11, MARK_TRIGGER, "main entry"});
     trace_builder_mark(b, &(struct mark){1003999, 0, MARK_SNAPSHOT, "key"});
-    return finish(b);
+    return gentrace_finish(b);
 }
 
 static char *text_of(const struct trace *t, const struct export_options *o)
@@ -161,7 +151,7 @@ static void spans_of_one_instant(void **state)
     trace_builder_leave(b, th, 30, 0);
     trace_builder_enter(b, th, 30, a, 0);
     trace_builder_leave(b, th, 40, 0);
-    struct trace *t = finish(b);
+    struct trace *t = gentrace_finish(b);
     expect(t, "spans", 0, NULL,
            SPANS "10\t0\t10\t30\tg\ta\tm\n"
                  "10\t1\t20\t30\tg\tc\tm\n"
@@ -287,7 +277,7 @@ static struct trace *random_trace(unsigned nfn, pid_t threads, size_t events, ui
         }
     }
     free(depth);
-    return finish(b);
+    return gentrace_finish(b);
 }
 
 /* Spans come by time and tid, each behind its caller, all of them; folded weights add up to the functions' self times. */
@@ -537,7 +527,7 @@ static void samples_weigh_their_periods(void **state)
     struct sample_log_account acc;
     assert_int_equal(sample_log_build(l, b, f, &acc, NULL), 0);
     trace_builder_set_info(b, &(struct trace_info){.sampled = true, .recorder = "sample"});
-    struct trace *t = finish(b);
+    struct trace *t = gentrace_finish(b);
     const struct {
         pid_t tid;
         const char *range, *want;

@@ -14,9 +14,8 @@
 #include "core/base/loop.h"
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
+#include "tests/lib_timeline.h"
 #include "tui/term/glyph.h"
-#include "tui/ui/model.h"
-#include "tui/term/theme.h"
 #include "tui/timeline/timeline_merged.h"
 #include "tui/timeline/v_timeline.h"
 
@@ -33,66 +32,9 @@ static const char two_workers[] =
     "thread 4714 worker-1\n"
     "+ 0 main\n + 100 fib\n + 150 fib\n + 200 leaf\n - 250\n - 350\n - 400\n - 500\n";
 
-struct rig {
-    struct model *m;
-    struct trace *t;
-    struct theme *theme;
-    struct timeline *tl;
-    struct surface *s;
-};
-
-static void rig_open(struct rig *r, struct trace *t, struct loop *loop, enum glyph_tier glyphs,
-                     enum color_tier color, int rows, int cols)
-{
-    *r = (struct rig){.m = model_new(loop, NULL), .theme = theme_new(color), .t = t};
-    r->m->theme = r->theme;
-    r->m->glyphs = glyphs_of(glyphs);
-    r->s = surface_new(rows, cols);
-    surface_set_replacement(r->s, glyph(r->m->glyphs, GLYPH_REPLACEMENT), glyphs != GLYPHS_ASCII);
-    r->tl = view_timeline.create(r->m);
-    model_set_trace(r->m, t, "snap 1", NULL, NULL);
-    view_timeline.changed(r->tl, MODEL_TRACE);
-}
-
-static void draw(struct rig *r)
-{
-    char line[300] = "";
-    int rows = surface_rows(r->s), cols = surface_cols(r->s);
-    surface_clear(r->s);
-    if (rows > 3)
-        view_timeline.draw(r->tl, r->s, (struct rect){1, 0, rows - 3, cols});
-    view_timeline.state(r->tl, line, sizeof line);
-    surface_text(r->s, 0, 0, cols, line, SIZE_MAX, (struct style){0});
-    line[0] = '\0';
-    view_timeline.status(r->tl, line, sizeof line);
-    surface_text(r->s, rows - 2, 0, cols, r->m->say[0] ? r->m->say : line, SIZE_MAX, (struct style){0});
-}
-
-static void rig_close(struct rig *r)
-{
-    view_timeline.destroy(r->tl);
-    model_free(r->m);
-    theme_free(r->theme);
-    surface_free(r->s);
-    trace_free(r->t);
-}
-
-static void act(struct rig *r, enum action a, const char *arg)
-{
-    r->m->say[0] = '\0';
-    assert_true(view_timeline.action(r->tl, a, arg));
-    draw(r);
-}
-
 static bool chosen(struct rig *r, const char *name)
 {
     return view_timeline.condition(r->tl, "selection", name) == 1;
-}
-
-/* Of the timeline itself. */
-static const struct span *call(struct rig *r)
-{
-    return selection_span(r->tl->src, &r->tl->sel);
 }
 
 static void screens(void **state)
@@ -113,10 +55,10 @@ static void screens(void **state)
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
         struct rig r;
         char header[100];
-        rig_open(&r, gentrace_parse(two_workers), NULL, looks[i].glyphs, looks[i].color, looks[i].rows,
+        rig_open(&r, gentrace_parse(two_workers), looks[i].glyphs, looks[i].color, looks[i].rows,
                  looks[i].cols);
         draw(&r);
-        act(&r, ACT_MERGED, NULL);
+        act_drawn(&r, ACT_MERGED, NULL);
         snprintf(header, sizeof header, "%dx%d, two workers, all threads merged", looks[i].cols,
                  looks[i].rows);
         golden_check(r.s, looks[i].name, header);
@@ -128,30 +70,30 @@ static void there_and_back(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, gentrace_parse(two_workers), NULL, GLYPHS_UNICODE, COLOR_256, 30, 100);
+    rig_open(&r, gentrace_parse(two_workers), GLYPHS_UNICODE, COLOR_256, 30, 100);
     draw(&r);
-    act(&r, ACT_GOTO, "650"); /* the second append, 200 long */
-    const struct span *before = call(&r);
+    act_drawn(&r, ACT_GOTO, "650"); /* the second append, 200 long */
+    const struct span *before = selected(&r);
     assert_int_equal(before->start_ns, 600);
-    act(&r, ACT_MERGED, NULL);
+    act_drawn(&r, ACT_MERGED, NULL);
     assert_true(chosen(&r, "append"));
     assert_true(golden_find(r.s, "total 260 ns"));
     assert_true(golden_find(r.s, "2 calls"));
     assert_int_equal(r.m->cursor_ns, 650); /* the screens' cursor is of the timeline */
-    act(&r, ACT_MERGED, NULL);
-    assert_ptr_equal(call(&r), before);
+    act_drawn(&r, ACT_MERGED, NULL);
+    assert_ptr_equal(selected(&r), before);
 
     /* Another stack chosen there: its longest call is chosen here. */
-    act(&r, ACT_MERGED, NULL);
-    act(&r, ACT_CALLER, NULL);
-    act(&r, ACT_SPAN_NEXT, NULL);
+    act_drawn(&r, ACT_MERGED, NULL);
+    act_drawn(&r, ACT_CALLER, NULL);
+    act_drawn(&r, ACT_SPAN_NEXT, NULL);
     assert_true(chosen(&r, "parse"));
-    act(&r, ACT_BACK, NULL);
-    assert_int_equal(call(&r)->start_ns, 110);
+    act_drawn(&r, ACT_BACK, NULL);
+    assert_int_equal(selected(&r)->start_ns, 110);
     /* And a call of the other thread there again. */
-    act(&r, ACT_THREAD_NEXT, NULL);
-    act(&r, ACT_GOTO, "220");
-    act(&r, ACT_MERGED, NULL);
+    act_drawn(&r, ACT_THREAD_NEXT, NULL);
+    act_drawn(&r, ACT_GOTO, "220");
+    act_drawn(&r, ACT_MERGED, NULL);
     assert_true(chosen(&r, "leaf"));
     assert_true(golden_find(r.s, "main > fib > fib > [leaf]"));
     rig_close(&r);
@@ -161,38 +103,38 @@ static void keys_mean_the_same(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, gentrace_parse(two_workers), NULL, GLYPHS_UNICODE, COLOR_256, 30, 100);
+    rig_open(&r, gentrace_parse(two_workers), GLYPHS_UNICODE, COLOR_256, 30, 100);
     draw(&r);
-    act(&r, ACT_MERGED, NULL);
+    act_drawn(&r, ACT_MERGED, NULL);
     assert_true(chosen(&r, "main"));
     assert_true(golden_find(r.s, "total 1.50 us (100.0 % of all)"));
     assert_true(golden_find(r.s, "self 400 ns (26.7 %)"));
-    act(&r, ACT_LONGEST_CHILD, NULL);
+    act_drawn(&r, ACT_LONGEST_CHILD, NULL);
     assert_true(chosen(&r, "request"));
-    act(&r, ACT_ZOOM_FIT, NULL);
+    act_drawn(&r, ACT_ZOOM_FIT, NULL);
     struct timeline *in = r.tl->merged->tl;
     assert_int_equal(viewport_time_at(&in->view, 0), 0);
     assert_true(viewport_length_ns(&in->view) >= 700 && viewport_length_ns(&in->view) < 710);
-    act(&r, ACT_VIEW_BACK, NULL);
+    act_drawn(&r, ACT_VIEW_BACK, NULL);
     assert_true(viewport_is_whole(&in->view));
-    act(&r, ACT_SEARCH, "leaf");
+    act_drawn(&r, ACT_SEARCH, "leaf");
     assert_true(chosen(&r, "leaf"));
-    act(&r, ACT_ZOOM_IN, NULL);
-    act(&r, ACT_PAN_LEFT, NULL);
-    act(&r, ACT_ZOOM_ALL, NULL);
-    act(&r, ACT_RANGE, NULL); /* on its own axis: the trace's range stays what it is */
-    act(&r, ACT_TRACE_START, NULL);
-    act(&r, ACT_RANGE, NULL);
+    act_drawn(&r, ACT_ZOOM_IN, NULL);
+    act_drawn(&r, ACT_PAN_LEFT, NULL);
+    act_drawn(&r, ACT_ZOOM_ALL, NULL);
+    act_drawn(&r, ACT_RANGE, NULL); /* on its own axis: the trace's range stays what it is */
+    act_drawn(&r, ACT_TRACE_START, NULL);
+    act_drawn(&r, ACT_RANGE, NULL);
     assert_int_equal(r.m->range_end_ns, 0);
-    act(&r, ACT_CANCEL, NULL);
-    act(&r, ACT_COLOR_BY, "module");
-    act(&r, ACT_COMPACT, NULL);
-    act(&r, ACT_COMPACT, NULL);
-    act(&r, ACT_DETAILS, NULL); /* with source */
+    act_drawn(&r, ACT_CANCEL, NULL);
+    act_drawn(&r, ACT_COLOR_BY, "module");
+    act_drawn(&r, ACT_COMPACT, NULL);
+    act_drawn(&r, ACT_COMPACT, NULL);
+    act_drawn(&r, ACT_DETAILS, NULL); /* with source */
     assert_true(golden_find(r.s, "of all)"));
-    act(&r, ACT_DETAILS, NULL);
+    act_drawn(&r, ACT_DETAILS, NULL);
     assert_false(golden_find(r.s, "of all)"));
-    act(&r, ACT_DETAILS, NULL);
+    act_drawn(&r, ACT_DETAILS, NULL);
     /* The mouse: a click on the widest of row 1. */
     int row = 3;
     while (!surface_at(r.s, row, 0) || surface_at(r.s, row, 2)->cp != 'm')
@@ -207,22 +149,22 @@ static void scopes(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, gentrace_parse(two_workers), NULL, GLYPHS_UNICODE, COLOR_256, 30, 100);
+    rig_open(&r, gentrace_parse(two_workers), GLYPHS_UNICODE, COLOR_256, 30, 100);
     draw(&r);
-    act(&r, ACT_MERGED, NULL);
+    act_drawn(&r, ACT_MERGED, NULL);
     assert_true(golden_find(r.s, "merged: all threads   whole trace   9 stacks   1.50 us in all"));
-    act(&r, ACT_THREAD_NEXT, NULL);
+    act_drawn(&r, ACT_THREAD_NEXT, NULL);
     assert_true(golden_find(r.s, "merged: 4713 worker-0   whole trace   6 stacks   1.00 us in all"));
-    act(&r, ACT_THREAD_NEXT, NULL);
+    act_drawn(&r, ACT_THREAD_NEXT, NULL);
     assert_true(golden_find(r.s, "merged: 4714 worker-1   whole trace   4 stacks   500 ns in all"));
-    act(&r, ACT_RECURSION, NULL);
+    act_drawn(&r, ACT_RECURSION, NULL);
     assert_true(golden_find(r.s, "3 stacks   500 ns in all   recursion folded"));
-    act(&r, ACT_THREAD_NEXT, NULL);
+    act_drawn(&r, ACT_THREAD_NEXT, NULL);
     assert_true(golden_find(r.s, "all threads"));
-    act(&r, ACT_RECURSION, NULL);
-    act(&r, ACT_THREAD_PREV, NULL);
+    act_drawn(&r, ACT_RECURSION, NULL);
+    act_drawn(&r, ACT_THREAD_PREV, NULL);
     assert_true(golden_find(r.s, "4714 worker-1"));
-    act(&r, ACT_MERGED, "4713");
+    act_drawn(&r, ACT_MERGED, "4713");
     assert_true(golden_find(r.s, "4713 worker-0"));
     /* [500, 900): request 400 of main. */
     model_set_range(r.m, 500, 900);
@@ -231,11 +173,11 @@ static void scopes(void **state)
     assert_true(golden_find(r.s, "range A-B   5 stacks   400 ns in all"));
     model_set_range(r.m, 0, 0);
     view_timeline.changed(r.tl, MODEL_CURSOR);
-    act(&r, ACT_MERGED, "all");
+    act_drawn(&r, ACT_MERGED, "all");
     assert_true(golden_find(r.s, "all threads   whole trace   9 stacks"));
-    act(&r, ACT_MERGED, "17");
+    act_drawn(&r, ACT_MERGED, "17");
     assert_true(r.m->say_severity == SAY_ERROR);
-    act(&r, ACT_MERGED, "some");
+    act_drawn(&r, ACT_MERGED, "some");
     assert_true(r.m->say_severity == SAY_ERROR);
     assert_string_equal(r.m->say, "merged takes nothing, all or the number of a thread");
     model_set_trace(r.m, NULL, NULL, NULL, NULL);
@@ -251,9 +193,8 @@ static void instructions_fit_80_columns(void **state)
     (void)state;
     struct rig r;
     rig_open(&r, gentrace_parse("instructions\nthread 5 worker\n+ 0 main /bin/x p\n"
-                                "+ 2000000 load /bin/x p\n- 12483112\n- 20483112\n"),
-             NULL, GLYPHS_UNICODE, COLOR_256, 24, 80);
-    act(&r, ACT_MERGED, NULL);
+                                "+ 2000000 load /bin/x p\n- 12483112\n- 20483112\n"), GLYPHS_UNICODE, COLOR_256, 24, 80);
+    act_drawn(&r, ACT_MERGED, NULL);
     assert_true(golden_find(r.s, "total 20.5M insn (100.0 %)  self 10.0M (48.8 %)  1 call  20.5M each"));
     rig_close(&r);
 }
@@ -264,8 +205,8 @@ static void sampled_says_what_it_weighs(void **state)
     (void)state;
     struct rig r;
     rig_open(&r, gentrace_parse("sampled 100\nthread 5 worker\n+ 0 main /bin/x p\n+ 100 load /bin/x p\n- 300\n- 400\n"),
-             NULL, GLYPHS_UNICODE, COLOR_256, 24, 80);
-    act(&r, ACT_MERGED, NULL);
+             GLYPHS_UNICODE, COLOR_256, 24, 80);
+    act_drawn(&r, ACT_MERGED, NULL);
     assert_true(golden_find(r.s, "Width is estimated time; folded weighs samples.  t: thread  r: recursion"));
     rig_close(&r);
 }
@@ -274,19 +215,19 @@ static void folded_timeline(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, gentrace_parse(two_workers), NULL, GLYPHS_UNICODE, COLOR_256, 30, 100);
+    rig_open(&r, gentrace_parse(two_workers), GLYPHS_UNICODE, COLOR_256, 30, 100);
     draw(&r);
-    act(&r, ACT_RECURSION, NULL);
-    act(&r, ACT_THREAD_NEXT, NULL);
-    act(&r, ACT_GOTO, "220");
-    assert_int_equal(call(&r)->depth, 2);
-    act(&r, ACT_MERGED, NULL);
+    act_drawn(&r, ACT_RECURSION, NULL);
+    act_drawn(&r, ACT_THREAD_NEXT, NULL);
+    act_drawn(&r, ACT_GOTO, "220");
+    assert_int_equal(selected(&r)->depth, 2);
+    act_drawn(&r, ACT_MERGED, NULL);
     assert_true(chosen(&r, "leaf"));
     assert_true(golden_find(r.s, "main > fib > [leaf]"));
-    act(&r, ACT_CALLER, NULL);
-    act(&r, ACT_MERGED, NULL);
-    assert_int_equal(call(&r)->start_ns, 100);
-    assert_int_equal(call(&r)->depth, 1);
+    act_drawn(&r, ACT_CALLER, NULL);
+    act_drawn(&r, ACT_MERGED, NULL);
+    assert_int_equal(selected(&r)->start_ns, 100);
+    assert_int_equal(selected(&r)->depth, 1);
     rig_close(&r);
 }
 
@@ -296,13 +237,13 @@ static void exported_as_folded(void **state)
     struct rig r;
     char dir[] = "/tmp/mtui-m-XXXXXX", path[64], command[100], line[200] = "";
     assert_non_null(mkdtemp(dir));
-    rig_open(&r, gentrace_parse(two_workers), NULL, GLYPHS_UNICODE, COLOR_256, 30, 100);
-    act(&r, ACT_MERGED, "4714");
-    act(&r, ACT_EXPORT, NULL);
+    rig_open(&r, gentrace_parse(two_workers), GLYPHS_UNICODE, COLOR_256, 30, 100);
+    act_drawn(&r, ACT_MERGED, "4714");
+    act_drawn(&r, ACT_EXPORT, NULL);
     assert_string_equal(r.m->want.prompt_initial, "folded snap-1.folded");
     snprintf(path, sizeof path, "%s/f", dir);
     snprintf(command, sizeof command, "folded %s", path);
-    act(&r, ACT_EXPORT, command);
+    act_drawn(&r, ACT_EXPORT, command);
     FILE *f = fopen(path, "r");
     assert_non_null(f);
     assert_non_null(fgets(line, sizeof line, f));
@@ -323,33 +264,32 @@ static void in_the_background(void **state)
     struct rig r;
     const struct gentrace g = {.spans = 400000, .threads = 4, .depth = 12, .functions = 40, .gaps = 4,
                                .base_ns = 1000, .step_ns = 30, .seed = 7};
-    rig_open(&r, gentrace_random(&g), loop, GLYPHS_UNICODE, COLOR_256, 30, 100);
-    act(&r, ACT_MERGED, NULL);
+    rig_open_on(&r, loop, gentrace_random(&g), GLYPHS_UNICODE, COLOR_256, 30, 100);
+    act_drawn(&r, ACT_MERGED, NULL);
     assert_true(golden_find(r.s, "merging the calls of equal stacks"));
     assert_int_equal(view_timeline.condition(r.tl, "merged", ""), 0);
-    act(&r, ACT_INTERRUPT, NULL);
+    act_drawn(&r, ACT_INTERRUPT, NULL);
     assert_false(golden_find(r.s, "merging the calls"));
     assert_false(tl_merged_shown(r.tl));
-    act(&r, ACT_MERGED, NULL);
+    act_drawn(&r, ACT_MERGED, NULL);
     for (int i = 0; i < 4000 && view_timeline.condition(r.tl, "merged", "") != 1; i++)
         loop_run_once(loop, 20000000);
     assert_int_equal(view_timeline.condition(r.tl, "merged", ""), 1);
     draw(&r);
     assert_true(golden_find(r.s, "merged: all threads"));
-    act(&r, ACT_RECURSION, NULL);
+    act_drawn(&r, ACT_RECURSION, NULL);
     model_set_trace(r.m, NULL, NULL, NULL, NULL); /* in the middle of it */
     view_timeline.changed(r.tl, MODEL_TRACE);
     draw(&r);
     rig_close(&r);
-    loop_free(loop);
 }
 
 static void any_size(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, gentrace_parse(two_workers), NULL, GLYPHS_ASCII, COLOR_MONO, 30, 100);
-    act(&r, ACT_MERGED, NULL);
+    rig_open(&r, gentrace_parse(two_workers), GLYPHS_ASCII, COLOR_MONO, 30, 100);
+    act_drawn(&r, ACT_MERGED, NULL);
     for (int rows = 4; rows < 40; rows += 3)
         for (int cols = 4; cols < 130; cols += 13) {
             surface_resize(r.s, rows, cols);

@@ -23,33 +23,11 @@ static uint64_t rnd(uint64_t *s)
     return *s;
 }
 
-static struct trace_builder *new_builder(unsigned nfn)
-{
-    struct functions *f = functions_new();
-    for (unsigned i = 0; i < nfn; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "f%u", i);
-        functions_intern(f, "m", name, name, 0, FN_USER);
-    }
-    return trace_builder_new(f);
-}
-
-static struct trace *finish(struct trace_builder *b)
-{
-    struct trace *t = NULL;
-    struct err err = {0};
-    assert_int_equal(trace_builder_finish(b, &t, &err), 0);
-    trace_builder_free(b);
-    if (trace_check(t, &err) < 0)
-        fail_msg("%s", err.text);
-    return t;
-}
-
 /* f0 [0,1000] { f1 [100,500] { f1 [200,400] { f2 [250,300] } }  f3 off CPU [600,700]  f1 [800,900] }
  * and gaps: of the thread [420,450] and at 850, of the whole recording [440,460], of a thread without calls. */
 static struct trace *small_tree(void)
 {
-    struct trace_builder *b = new_builder(4);
+    struct trace_builder *b = gentrace_builder(4);
     size_t th = trace_builder_thread(b, 1, 1);
     trace_builder_enter(b, th, 0, 0, 0);
     trace_builder_enter(b, th, 100, 1, 0);
@@ -67,7 +45,7 @@ static struct trace *small_tree(void)
     trace_builder_gap(b, &(struct gap){0, 440, 460, 0, GAP_LOST, "lost", 0});
     trace_builder_gap(b, &(struct gap){2, 0, 1000, 0, GAP_LOST, "of another thread", 0});
     trace_builder_gap(b, &(struct gap){1, 850, 850, 0, GAP_OVERFLOW, "an instant", 0});
-    return finish(b);
+    return gentrace_finish(b);
 }
 
 static void assert_fn(const struct stats *s, fn_id fn, const uint64_t want[8])
@@ -168,7 +146,7 @@ static void callers_callees_longest(void **state)
 static void field_D9_nothing_to_count(void **state)
 {
     (void)state;
-    struct trace *t = finish(new_builder(3));
+    struct trace *t = gentrace_finish(gentrace_builder(3));
     struct stats_options all = {.thread = -1};
     struct stats *s = NULL;
     size_t n = 1;
@@ -211,7 +189,7 @@ static void selection_equals_sorting(void **state)
 static void long_calls(void **state)
 {
     (void)state;
-    struct trace_builder *b = new_builder(1);
+    struct trace_builder *b = gentrace_builder(1);
     size_t th = trace_builder_thread(b, 1, 1);
     uint64_t t = 0;
     for (uint64_t i = 0; i < 200; i++) {
@@ -219,7 +197,7 @@ static void long_calls(void **state)
         t += i < 90 ? 10 : 5000000000 + i;
         trace_builder_leave(b, th, t, 0);
     }
-    struct trace *tr = finish(b);
+    struct trace *tr = gentrace_finish(b);
     struct stats_options all = {.thread = -1};
     struct stats *s = NULL;
     assert_int_equal(stats_new(&s, tr, &all, NULL), 0);
@@ -242,7 +220,7 @@ static void many_calls(void **state)
     enum { CALLS = 300000 };
     uint64_t *d = malloc(CALLS * sizeof *d);
     for (unsigned kind = 0; kind < 4; kind++) {
-        struct trace_builder *b = new_builder(2);
+        struct trace_builder *b = gentrace_builder(2);
         size_t th = trace_builder_thread(b, 1, 1);
         uint64_t r = 5 + kind, t = 0, sum = 0, buckets[STATS_BUCKETS] = {0};
         trace_builder_enter(b, th, 0, 1, 0);
@@ -256,7 +234,7 @@ static void many_calls(void **state)
         }
         trace_builder_leave(b, th, t, 0);
         qsort(d, CALLS, sizeof *d, by_size);
-        struct trace *tr = finish(b);
+        struct trace *tr = gentrace_finish(b);
         for (unsigned workers = 0; workers <= 4; workers += 4) {
             struct stats_options all = {.thread = -1, .workers = workers};
             struct stats *s = NULL;
@@ -333,7 +311,7 @@ static void field_D10_sums_equal_brute_force(void **state)
     struct plain *p = malloc(MOST * sizeof *p);
     for (uint64_t seed = 1; seed <= 4; seed++) {
         uint64_t r = seed * 0x2545f4914f6cdd1du, now = 1000;
-        struct trace_builder *b = new_builder(FNS);
+        struct trace_builder *b = gentrace_builder(FNS);
         size_t th = trace_builder_thread(b, 1, 1), n = 0;
         int stack[20], depth = 0;
         while (n < MOST / 4 * seed / 2) {
@@ -350,7 +328,7 @@ static void field_D10_sums_equal_brute_force(void **state)
         }
         while (depth)
             p[stack[--depth]].end = now;
-        struct trace *t = finish(b);
+        struct trace *t = gentrace_finish(b);
         for (int i = 0; i < 12; i++) {
             struct stats_options o = {.thread = -1, .workers = 2};
             uint64_t from = 0, to = UINT64_MAX;
@@ -383,7 +361,7 @@ static void walk_in_call_order(void **state)
 {
     (void)state;
     uint64_t r = 99, now = 0;
-    struct trace_builder *b = new_builder(FNS);
+    struct trace_builder *b = gentrace_builder(FNS);
     size_t th = trace_builder_thread(b, 1, 1), depth = 0;
     for (int i = 0; i < 5000; i++) {
         now += rnd(&r) % 3;
@@ -395,7 +373,7 @@ static void walk_in_call_order(void **state)
             depth--;
         }
     }
-    struct trace *t = finish(b);
+    struct trace *t = gentrace_finish(b);
     for (int i = 0; i < 40; i++) {
         uint64_t from = i ? rnd(&r) % now : 0, to = i ? from + rnd(&r) % now : UINT64_MAX, at = 0;
         size_t want = 0, got = 0;

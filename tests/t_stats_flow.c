@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "decode/trace/stats_flow.h"
+#include "tests/lib_gentrace.h"
 #include "tests/lib_statistics.h"
 
 #define FNS 20
@@ -20,17 +21,6 @@ static uint64_t rnd(uint64_t *s)
     *s ^= *s >> 7;
     *s ^= *s << 17;
     return *s;
-}
-
-static struct trace_builder *new_builder(void)
-{
-    struct functions *f = functions_new();
-    for (unsigned i = 0; i < FNS; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "f%u", i);
-        functions_intern(f, "m", name, name, 0, FN_USER);
-    }
-    return trace_builder_new(f);
 }
 
 /* A builder, what has become of it, and where its doubtful part begins. */
@@ -142,7 +132,7 @@ static void finish(struct side *s, struct trace **t, struct stats **stats)
 static void run(uint64_t seed, size_t events, size_t most)
 {
     uint64_t r = seed * 0x2545f4914f6cdd1du;
-    struct side sides[2] = {{.b = new_builder()}, {.b = new_builder()}};
+    struct side sides[2] = {{.b = gentrace_builder(FNS)}, {.b = gentrace_builder(FNS)}};
     struct thread_state state[THREADS] = {{.now = 100}, {.now = 100}};
     sides[1].flow = stats_flow_new(sides[1].b);
     for (int i = 0; i < 2; i++)
@@ -184,7 +174,7 @@ static void the_same_as_of_a_trace(void **state)
 static void frames_found_around_others(void **state)
 {
     (void)state;
-    struct trace_builder *b = new_builder();
+    struct trace_builder *b = gentrace_builder(FNS);
     struct stats_flow *flow = stats_flow_new(b);
     size_t th = trace_builder_thread(b, 1, 1);
     struct trace *t = NULL;
@@ -217,7 +207,7 @@ static void gaps(void **state)
 {
     (void)state;
     for (int within = 0; within < 2; within++) {
-        struct trace_builder *b = new_builder();
+        struct trace_builder *b = gentrace_builder(FNS);
         struct stats_flow *flow = stats_flow_new(b);
         size_t th = trace_builder_thread(b, 1, 1);
         struct trace *t = NULL;

@@ -12,28 +12,7 @@
 
 #include "decode/trace/trace.h"
 #include "decode/trace/trace_priv.h"
-
-static struct trace_builder *new_builder(size_t nfn)
-{
-    struct functions *f = functions_new();
-    for (size_t i = 0; i < nfn; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "f%zu", i);
-        assert_int_equal(functions_intern(f, "mod", name, name, 16 * i, FN_USER), i);
-    }
-    return trace_builder_new(f);
-}
-
-static struct trace *finish(struct trace_builder *b)
-{
-    struct trace *t = NULL;
-    struct err err = {0};
-    assert_int_equal(trace_builder_finish(b, &t, &err), 0);
-    trace_builder_free(b);
-    if (trace_check(t, &err) != 0)
-        fail_msg("%s", err.text);
-    return t;
-}
+#include "tests/lib_gentrace.h"
 
 static void assert_span(const struct span *s, uint64_t start, uint64_t end, fn_id fn, unsigned flags)
 {
@@ -56,7 +35,7 @@ static void field_D4_a_small_tree_with_a_time_that_goes_back(void **state)
 {
     (void)state;
     assert_int_equal(sizeof(struct span), 24);
-    struct trace_builder *b = new_builder(4);
+    struct trace_builder *b = gentrace_builder(4);
     size_t th = trace_builder_thread(b, 10, 11);
     assert_int_equal(trace_builder_thread(b, 10, 11), th);
     trace_builder_comm(b, th, "old");
@@ -78,7 +57,7 @@ static void field_D4_a_small_tree_with_a_time_that_goes_back(void **state)
     trace_builder_leave(b, th, 155, 0); /* backwards: raised to 160 */
     trace_builder_enter(b, th, 200, 3, 0);
     assert_int_equal(trace_builder_clamped(b), 1);
-    struct trace *t = finish(b);
+    struct trace *t = gentrace_finish(b);
 
     const struct trace_thread *k = trace_thread(t, 0);
     assert_int_equal(trace_thread_count(t), 1);
@@ -116,7 +95,7 @@ static void field_D4_a_small_tree_with_a_time_that_goes_back(void **state)
 static void nothing_at_all(void **state)
 {
     (void)state;
-    struct trace *t = finish(new_builder(0));
+    struct trace *t = gentrace_finish(gentrace_builder(0));
     size_t n = 1;
     assert_int_equal(trace_thread_count(t), 0);
     assert_int_equal(trace_find_thread(t, 1), -1);
@@ -129,12 +108,12 @@ static void nothing_at_all(void **state)
     trace_free(t);
 
     /* Leaving with nothing open, and a thread that did nothing. */
-    struct trace_builder *b = new_builder(1);
+    struct trace_builder *b = gentrace_builder(1);
     size_t quiet = trace_builder_thread(b, 1, 1), th = trace_builder_thread(b, 1, 2);
     trace_builder_leave(b, th, 50, 0);
     trace_builder_enter(b, th, 60, 0, 0);
     assert_int_equal(trace_builder_depth(b, quiet), 0);
-    t = finish(b);
+    t = gentrace_finish(b);
     assert_int_equal(trace_thread(t, 0)->first_ns, 50);
     assert_int_equal(trace_thread(t, 0)->depths, 0);
     assert_string_equal(trace_thread(t, 0)->comm, "");
@@ -144,7 +123,7 @@ static void nothing_at_all(void **state)
 static void threads_gaps_and_marks_are_sorted(void **state)
 {
     (void)state;
-    struct trace_builder *b = new_builder(1);
+    struct trace_builder *b = gentrace_builder(1);
     const pid_t ids[][2] = {{20, 25}, {20, 20}, {5, 99}, {20, 21}, {5, 5}, {7, 25}};
     for (size_t i = 0; i < 6; i++) {
         size_t th = trace_builder_thread(b, ids[i][0], ids[i][1]);
@@ -159,7 +138,7 @@ static void threads_gaps_and_marks_are_sorted(void **state)
     struct trace_info info = {.first_ns = 850, .last_ns = 900, .sampled = true, .recorder = "sample",
                               .partial = "cut"};
     trace_builder_set_info(b, &info);
-    struct trace *t = finish(b);
+    struct trace *t = gentrace_finish(b);
 
     const pid_t want[][2] = {{5, 5}, {5, 99}, {7, 25}, {20, 20}, {20, 21}, {20, 25}};
     for (size_t i = 0; i < 6; i++) {
@@ -201,7 +180,7 @@ static void threads_gaps_and_marks_are_sorted(void **state)
 static void deeper_than_the_limit(void **state)
 {
     (void)state;
-    struct trace_builder *b = new_builder(2);
+    struct trace_builder *b = gentrace_builder(2);
     size_t th = trace_builder_thread(b, 1, 1);
     for (size_t i = 0; i < TRACE_MAX_DEPTH + 10; i++)
         assert_int_equal(trace_builder_enter(b, th, i, i & 1, 0), 0);
@@ -211,7 +190,7 @@ static void deeper_than_the_limit(void **state)
     for (size_t i = 0; i < 10; i++)
         trace_builder_leave(b, th, 70000, 0);
     trace_builder_leave(b, th, 80000, 0);
-    struct trace *t = finish(b);
+    struct trace *t = gentrace_finish(b);
     size_t n = 0;
     assert_int_equal(trace_thread(t, 0)->depths, TRACE_MAX_DEPTH);
     assert_span(trace_row(t, 0, TRACE_MAX_DEPTH - 1, &n), TRACE_MAX_DEPTH - 1, 80000, 0, 0);
@@ -243,7 +222,7 @@ static void field_D9_open_frames_end_with_a_marker(void **state)
     enum { THREADS = 5, EVENTS = 40000, DEPTH = 30 };
     for (uint64_t seed = 1; seed <= 6; seed++) {
         uint64_t r = seed * 0x123456789abcdefu;
-        struct trace_builder *b = new_builder(9);
+        struct trace_builder *b = gentrace_builder(9);
         struct model_span *m = calloc(EVENTS, sizeof *m);
         size_t nm = 0, stack[THREADS][DEPTH], depth[THREADS] = {0}, rows[THREADS] = {0};
         uint64_t now[THREADS] = {0};
@@ -270,7 +249,7 @@ static void field_D9_open_frames_end_with_a_marker(void **state)
         for (size_t i = 0; i < nm; i++)
             if (m[i].open)
                 m[i].end = now[m[i].thread];
-        struct trace *t = finish(b);
+        struct trace *t = gentrace_finish(b);
         size_t seen = 0;
         for (size_t th = 0; th < trace_thread_count(t); th++) {
             size_t mth = (size_t)trace_thread(t, th)->tid - 1;
@@ -306,7 +285,7 @@ static void field_D9_open_frames_end_with_a_marker(void **state)
 static void nested_in_frames_found_later(void **state)
 {
     (void)state;
-    struct trace_builder *b = new_builder(4);
+    struct trace_builder *b = gentrace_builder(4);
     size_t th = trace_builder_thread(b, 1, 1), n;
     trace_builder_enter(b, th, 10, 1, 0);
     trace_builder_enter(b, th, 11, 2, 0);
@@ -323,7 +302,7 @@ static void nested_in_frames_found_later(void **state)
     trace_builder_enter(b, th, 60, 1, 0);
     trace_builder_leave(b, th, 61, 0);
     trace_builder_wrap(b, th, 62, 3);
-    struct trace *t = finish(b);
+    struct trace *t = gentrace_finish(b);
     const struct span *r = trace_row(t, 0, 0, &n);
     assert_int_equal(n, 2);
     assert_span(&r[0], 10, 50, 1, SPAN_INFERRED_START);
@@ -353,7 +332,7 @@ static void nested_in_frames_found_later(void **state)
 static void field_D4_check_finds_faults(void **state)
 {
     (void)state;
-    struct trace_builder *b = new_builder(3);
+    struct trace_builder *b = gentrace_builder(3);
     size_t th = trace_builder_thread(b, 1, 1);
     trace_builder_enter(b, th, 10, 0, 0);
     trace_builder_enter(b, th, 12, 1, 0);
@@ -361,7 +340,7 @@ static void field_D4_check_finds_faults(void **state)
     trace_builder_enter(b, th, 16, 1, 0);
     trace_builder_leave(b, th, 18, 0);
     trace_builder_leave(b, th, 20, 0);
-    struct trace *t = finish(b);
+    struct trace *t = gentrace_finish(b);
     struct span *s = t->tracks[0].spans, keep[3];
     memcpy(keep, s, sizeof keep);
     const struct {
@@ -412,7 +391,7 @@ static void *fill(void *arg)
 static void threads_fill_in_parallel(void **state)
 {
     (void)state;
-    struct trace_builder *b = new_builder(2);
+    struct trace_builder *b = gentrace_builder(2);
     struct job jobs[4];
     pthread_t workers[4];
     for (size_t i = 0; i < 4; i++)
@@ -421,7 +400,7 @@ static void threads_fill_in_parallel(void **state)
         assert_int_equal(pthread_create(&workers[i], NULL, fill, &jobs[i]), 0);
     for (size_t i = 0; i < 4; i++)
         pthread_join(workers[i], NULL);
-    struct trace *t = finish(b);
+    struct trace *t = gentrace_finish(b);
     for (size_t i = 0; i < 4; i++) {
         size_t n = 0;
         const struct span *row = trace_row(t, i, 1, &n);

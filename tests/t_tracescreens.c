@@ -13,12 +13,11 @@
 
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
+#include "tests/lib_timeline.h"
 #include "tui/analysis/function_pane.h"
 #include "tui/analysis/function_rows.h"
 #include "tui/term/glyph.h"
-#include "tui/ui/model.h"
 #include "tui/trace/source_finder.h"
-#include "tui/term/theme.h"
 #include "tui/analysis/v_event.h"
 #include "tui/analysis/v_function.h"
 
@@ -37,60 +36,6 @@ static const char server[] =
     "- 1400000\n"
     "thread 4714 worker-1\n"
     "+ 1000000 fib\n + 1020000 fib\n + 1030000 fib\n - 1060000\n - 1080000\n - 1090000\n";
-
-struct rig {
-    const struct view_ops *ops;
-    struct model *m;
-    struct trace *t;
-    struct theme *theme;
-    void *v;
-    struct surface *s;
-};
-
-static void rig_open(struct rig *r, const struct view_ops *ops, const char *text, int rows, int cols)
-{
-    *r = (struct rig){.ops = ops, .t = gentrace_parse(text)};
-    r->m = model_new(NULL, NULL);
-    r->theme = theme_new(COLOR_256);
-    r->m->theme = r->theme;
-    r->m->glyphs = glyphs_of(GLYPHS_UNICODE);
-    r->s = surface_new(rows, cols);
-    surface_set_replacement(r->s, glyph(r->m->glyphs, GLYPH_REPLACEMENT), true);
-    r->v = ops->create(r->m);
-    model_set_trace(r->m, r->t, "snap 1", NULL, NULL);
-    ops->changed(r->v, MODEL_TRACE);
-    if (ops->show)
-        ops->show(r->v);
-}
-
-static void draw(struct rig *r)
-{
-    char line[300] = "";
-    int rows = surface_rows(r->s), cols = surface_cols(r->s);
-    surface_clear(r->s);
-    r->ops->draw(r->v, r->s, (struct rect){1, 0, rows - 3, cols});
-    r->ops->state(r->v, line, sizeof line);
-    surface_text(r->s, 0, 0, cols, line, SIZE_MAX, (struct style){0});
-    line[0] = '\0';
-    r->ops->status(r->v, line, sizeof line);
-    surface_text(r->s, rows - 2, 0, cols, r->m->say[0] ? r->m->say : line, SIZE_MAX, (struct style){0});
-}
-
-static void rig_close(struct rig *r)
-{
-    r->ops->destroy(r->v);
-    model_free(r->m);
-    theme_free(r->theme);
-    surface_free(r->s);
-    trace_free(r->t);
-}
-
-static void act(struct rig *r, enum action a, const char *arg)
-{
-    r->m->say[0] = '\0';
-    assert_true(r->ops->action(r->v, a, arg));
-    draw(r);
-}
 
 /* What stands in the row of the pointer. */
 static bool chosen_has(struct rig *r, const char *text)
@@ -113,14 +58,14 @@ static void gap_in_events(void **state)
     (void)state;
     for (int cols = 80; cols <= 100; cols += 20) {
         struct rig r;
-        rig_open(&r, &view_event,
+        rig_open_view(&r, &view_event,
                  "thread 5 a\n+ 0 main\n- 3000\n"
                  "gap 3000 5000 no-image /home/someone/project/program is not the file that ran: its build-id is "
                  "0123456789ab, recorded was ba9876543210; not used\n"
                  "+ 5000 g\n- 9000\n",
                  cols == 80 ? 24 : 30, cols);
-        act(&r, ACT_FILTER, "kind=gap");
-        act(&r, ACT_FIRST, NULL);
+        act_drawn(&r, ACT_FILTER, "kind=gap");
+        act_drawn(&r, ACT_FIRST, NULL);
         assert_true(chosen_has(&r, "GAP"));
         assert_true(golden_find(r.s, " /home/someone/project/program is not the file that ran: its build-id is"));
         assert_true(golden_find(r.s, "ba9876543210; not used"));
@@ -133,29 +78,29 @@ static void functions_table(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, &view_function, server, 30, 100);
+    rig_open_view(&r, &view_function, server, 30, 100);
     draw(&r);
     golden_check(r.s, "functions_100x30", "100x30 unicode 256, server trace");
     assert_true(golden_find(r.s, "8 of 8 functions"));
     /* Recursion counts once: three calls of fib in 90 us. */
-    act(&r, ACT_SORT, "calls");
+    act_drawn(&r, ACT_SORT, "calls");
     assert_true(golden_find(r.s, "sort: CALLS"));
-    act(&r, ACT_FILTER, "fib");
+    act_drawn(&r, ACT_FILTER, "fib");
     assert_true(golden_find(r.s, "1 of 8 functions"));
     assert_true(chosen_has(&r, "3 90.0 us 90.0 us"));
-    act(&r, ACT_FILTER, "self>=30us module=demo");
+    act_drawn(&r, ACT_FILTER, "self>=30us module=demo");
     assert_true(golden_find(r.s, "4 of 8 functions")); /* worker_main, handle_request, eval_block, fib */
-    act(&r, ACT_FILTER, "self>=soon");
+    act_drawn(&r, ACT_FILTER, "self>=soon");
     assert_true(r.m->say_severity == SAY_ERROR);
-    act(&r, ACT_FILTER, "^(scan|str)_");
+    act_drawn(&r, ACT_FILTER, "^(scan|str)_");
     assert_true(golden_find(r.s, "2 of 8 functions"));
-    act(&r, ACT_CANCEL, NULL);
+    act_drawn(&r, ACT_CANCEL, NULL);
     assert_true(golden_find(r.s, "8 of 8 functions"));
-    act(&r, ACT_SORT, "function"); /* counted anew: the row that was chosen still is */
-    act(&r, ACT_FIRST, NULL);
-    act(&r, ACT_DOWN, NULL);
+    act_drawn(&r, ACT_SORT, "function"); /* counted anew: the row that was chosen still is */
+    act_drawn(&r, ACT_FIRST, NULL);
+    act_drawn(&r, ACT_DOWN, NULL);
     assert_true(chosen_has(&r, " eval_block"));
-    act(&r, ACT_RELOAD, NULL);
+    act_drawn(&r, ACT_RELOAD, NULL);
     assert_true(chosen_has(&r, " eval_block"));
     rig_close(&r);
 }
@@ -179,8 +124,8 @@ static void exports_what_is_shown(void **state)
     struct rig r;
     char dir[] = "/tmp/mtui-x-XXXXXX", path[64], command[100], first[1000];
     assert_non_null(mkdtemp(dir));
-    rig_open(&r, &view_function, server, 30, 100);
-    act(&r, ACT_EXPORT, NULL); /* by key: asks, with a proposal */
+    rig_open_view(&r, &view_function, server, 30, 100);
+    act_drawn(&r, ACT_EXPORT, NULL); /* by key: asks, with a proposal */
     assert_string_equal(r.m->want.prompt_initial, "functions snap-1-functions.tsv");
     snprintf(path, sizeof path, "%s/f.tsv", dir);
     snprintf(command, sizeof command, "functions %s", path);
@@ -190,20 +135,20 @@ static void exports_what_is_shown(void **state)
     assert_int_equal(lines_of(path, first), 1 + 8);
     assert_int_equal(strncmp(first, "calls\ttotal_ns\t", 15), 0);
 
-    act(&r, ACT_EXPORT, command); /* never over a file that is there */
+    act_drawn(&r, ACT_EXPORT, command); /* never over a file that is there */
     assert_int_equal(r.m->say_severity, SAY_ERROR);
-    act(&r, ACT_EXPORT, "nonsense");
+    act_drawn(&r, ACT_EXPORT, "nonsense");
     assert_int_equal(r.m->say_severity, SAY_ERROR);
     unlink(path);
     model_set_range(r.m, 1325000, 1345000); /* in it: worker_main and epoll_wait */
-    act(&r, ACT_EXPORT, command);
+    act_drawn(&r, ACT_EXPORT, command);
     assert_non_null(strstr(r.m->say, "range A-B"));
     assert_true(lines_of(path, first) < 1 + 8);
     unlink(path);
     rig_close(&r);
 
-    rig_open(&r, &view_event, server, 30, 100);
-    act(&r, ACT_EXPORT, NULL);
+    rig_open_view(&r, &view_event, server, 30, 100);
+    act_drawn(&r, ACT_EXPORT, NULL);
     assert_string_equal(r.m->want.prompt_initial, "spans snap-1-spans.tsv");
     rig_close(&r);
     assert_int_equal(rmdir(dir), 0);
@@ -213,8 +158,8 @@ static void triggers_are_a_kind_of_event(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, &view_event, server, 30, 100);
-    act(&r, ACT_FILTER, "kind=trigger");
+    rig_open_view(&r, &view_event, server, 30, 100);
+    act_drawn(&r, ACT_FILTER, "kind=trigger");
     assert_int_not_equal(r.m->say_severity, SAY_ERROR);
     assert_true(golden_find(r.s, "TRIGGER"));
     assert_true(golden_find(r.s, "handle_request entry"));
@@ -226,22 +171,22 @@ static void field_F14_functions_lead_to_calls(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, &view_function, server, 30, 100);
-    act(&r, ACT_FILTER, "str_append");
-    act(&r, ACT_OPEN, NULL);
+    rig_open_view(&r, &view_function, server, 30, 100);
+    act_drawn(&r, ACT_FILTER, "str_append");
+    act_drawn(&r, ACT_OPEN, NULL);
     assert_string_equal(r.m->want.screen, "timeline");
     assert_int_equal(r.m->cursor_ns, 1251000);
     assert_int_equal(r.m->cursor_tid, 4713);
     assert_int_equal(r.m->cursor_depth, 3);
-    act(&r, ACT_CALL_NEXT, NULL);
-    act(&r, ACT_OPEN, NULL);
+    act_drawn(&r, ACT_CALL_NEXT, NULL);
+    act_drawn(&r, ACT_OPEN, NULL);
     assert_int_equal(r.m->cursor_ns, 1243000);
-    act(&r, ACT_CALL_PREV, NULL);
-    act(&r, ACT_OPEN, NULL);
+    act_drawn(&r, ACT_CALL_PREV, NULL);
+    act_drawn(&r, ACT_OPEN, NULL);
     assert_int_equal(r.m->cursor_ns, 1251000);
     assert_true(golden_find(r.s, "eval_block"));
     /* Callers and callees of a function. */
-    act(&r, ACT_FILTER, "eval_block");
+    act_drawn(&r, ACT_FILTER, "eval_block");
     assert_true(golden_find(r.s, "100.0 %  handle_request"));
     assert_true(golden_find(r.s, "100.0 %  str_append"));
     rig_close(&r);
@@ -252,21 +197,21 @@ static void functions_of_a_range(void **state)
     (void)state;
     struct rig r;
     char text[100];
-    rig_open(&r, &view_function, server, 30, 100);
+    rig_open_view(&r, &view_function, server, 30, 100);
     model_set_range(r.m, 1206000, 1226000);
-    r.ops->changed(r.v, MODEL_CURSOR);
+    r.ops->changed(r.view, MODEL_CURSOR);
     draw(&r);
-    r.ops->state(r.v, text, sizeof text);
+    r.ops->state(r.view, text, sizeof text);
     assert_non_null(strstr(text, "A-B"));
     /* worker_main, handle_request, parse_headers, scan_line. */
     assert_true(golden_find(r.s, "4 of 4 functions"));
     model_set_range(r.m, 0, 0);
     model_set_cursor(r.m, 4714, 1030000);
-    r.ops->changed(r.v, MODEL_CURSOR);
-    act(&r, ACT_OPTIONS, NULL);
+    r.ops->changed(r.view, MODEL_CURSOR);
+    act_drawn(&r, ACT_OPTIONS, NULL);
     assert_true(golden_find(r.s, "1 of 1 function "));
     model_set_trace(r.m, NULL, NULL, NULL, NULL);
-    r.ops->changed(r.v, MODEL_TRACE);
+    r.ops->changed(r.view, MODEL_TRACE);
     draw(&r);
     assert_true(golden_find(r.s, "No trace is open"));
     rig_close(&r);
@@ -276,28 +221,28 @@ static void events_follow(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, &view_event, server, 30, 100);
+    rig_open_view(&r, &view_event, server, 30, 100);
     model_set_cursor(r.m, 4713, 1241440);
-    r.ops->changed(r.v, MODEL_CURSOR);
+    r.ops->changed(r.view, MODEL_CURSOR);
     draw(&r);
     assert_true(chosen_has(&r, "str_append"));
     assert_true(chosen_has(&r, "call"));
     golden_check(r.s, "events_100x30", "100x30 unicode 256, server trace, cursor at 241.44 us");
-    act(&r, ACT_DOWN, NULL);
+    act_drawn(&r, ACT_DOWN, NULL);
     assert_true(chosen_has(&r, "40 ns"));
     assert_int_equal(r.m->cursor_ns, 1241480);
-    act(&r, ACT_CALL_NEXT, NULL);
+    act_drawn(&r, ACT_CALL_NEXT, NULL);
     assert_int_equal(r.m->cursor_ns, 1243000);
-    act(&r, ACT_CALL_NEXT, NULL);
+    act_drawn(&r, ACT_CALL_NEXT, NULL);
     assert_int_equal(r.m->cursor_ns, 1251000);
-    act(&r, ACT_CALL_PREV, NULL);
+    act_drawn(&r, ACT_CALL_PREV, NULL);
     assert_int_equal(r.m->cursor_ns, 1243000);
-    act(&r, ACT_GAP_NEXT, NULL);
+    act_drawn(&r, ACT_GAP_NEXT, NULL);
     assert_true(chosen_has(&r, "overflow"));
     assert_true(chosen_has(&r, "GAP           0")); /* inside worker_main alone */
     assert_true(golden_find(r.s, " the ring wrapped") && golden_find(r.s, "4.00 us  4,096 B   clock"));
     assert_int_equal(r.m->cursor_ns, 1325000);
-    act(&r, ACT_OPEN, NULL);
+    act_drawn(&r, ACT_OPEN, NULL);
     assert_string_equal(r.m->want.screen, "timeline");
     rig_close(&r);
 }
@@ -306,48 +251,48 @@ static void events_ends_and_filters(void **state)
 {
     (void)state;
     struct rig r;
-    rig_open(&r, &view_event, server, 30, 100);
-    act(&r, ACT_FIRST, NULL);
+    rig_open_view(&r, &view_event, server, 30, 100);
+    act_drawn(&r, ACT_FIRST, NULL);
     assert_true(chosen_has(&r, "worker_main"));
-    act(&r, ACT_UP, NULL);
+    act_drawn(&r, ACT_UP, NULL);
     assert_true(chosen_has(&r, "worker_main"));
-    act(&r, ACT_LAST, NULL);
+    act_drawn(&r, ACT_LAST, NULL);
     assert_true(chosen_has(&r, "400.000 us"));
     for (int i = 0; i < 5; i++)
-        act(&r, ACT_DOWN, NULL);
+        act_drawn(&r, ACT_DOWN, NULL);
     assert_true(chosen_has(&r, "400.000 us"));
-    act(&r, ACT_PAGE_UP, NULL);
-    act(&r, ACT_PAGE_UP, NULL);
-    act(&r, ACT_PAGE_UP, NULL);
+    act_drawn(&r, ACT_PAGE_UP, NULL);
+    act_drawn(&r, ACT_PAGE_UP, NULL);
+    act_drawn(&r, ACT_PAGE_UP, NULL);
     assert_true(chosen_has(&r, "0.000 us") || chosen_has(&r, "0 ns"));
-    act(&r, ACT_FILTER, "kind=gap,mark");
-    act(&r, ACT_FIRST, NULL);
+    act_drawn(&r, ACT_FILTER, "kind=gap,mark");
+    act_drawn(&r, ACT_FIRST, NULL);
     assert_true(chosen_has(&r, "TRIGGER"));
-    act(&r, ACT_DOWN, NULL);
+    act_drawn(&r, ACT_DOWN, NULL);
     assert_true(chosen_has(&r, "GAP"));
-    act(&r, ACT_FILTER, "tid=4714");
-    act(&r, ACT_FIRST, NULL);
+    act_drawn(&r, ACT_FILTER, "tid=4714");
+    act_drawn(&r, ACT_FIRST, NULL);
     assert_true(chosen_has(&r, "fib"));
-    act(&r, ACT_FILTER, "scan tid=4713 kind=call");
-    act(&r, ACT_FIRST, NULL);
+    act_drawn(&r, ACT_FILTER, "scan tid=4713 kind=call");
+    act_drawn(&r, ACT_FIRST, NULL);
     assert_true(chosen_has(&r, "scan_line"));
     static const char *const wrong[] = {"dur>1us", "depth=1", "time>10us", "bogus=3", "kind>call", "kind="};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         r.m->say[0] = '\0';
-        act(&r, ACT_FILTER, wrong[i]);
+        act_drawn(&r, ACT_FILTER, wrong[i]);
         assert_int_equal(r.m->say_severity, SAY_ERROR);
         assert_non_null(strstr(r.m->say, i == 4 ? "kind takes =" : i == 5 ? "kind= what?" : "kind tid name"));
         assert_true(chosen_has(&r, "scan_line")); /* as before */
     }
-    act(&r, ACT_FILTER, "name=scan tid=4713 kind=ret");
-    act(&r, ACT_FIRST, NULL);
+    act_drawn(&r, ACT_FILTER, "name=scan tid=4713 kind=ret");
+    act_drawn(&r, ACT_FIRST, NULL);
     assert_true(chosen_has(&r, "scan_line"));
-    act(&r, ACT_FILTER, "kind=song");
+    act_drawn(&r, ACT_FILTER, "kind=song");
     assert_string_equal(r.m->say, "kinds are call ret gap mark trigger hit frequency ptwrite migration snapshot note, not song");
-    act(&r, ACT_FILTER, "tid=1");
+    act_drawn(&r, ACT_FILTER, "tid=1");
     assert_string_equal(r.m->say, "no thread 1 in this trace");
-    act(&r, ACT_CANCEL, NULL);
-    act(&r, ACT_GOTO, "206us");
+    act_drawn(&r, ACT_CANCEL, NULL);
+    act_drawn(&r, ACT_GOTO, "206us");
     assert_true(chosen_has(&r, "parse_headers"));
     for (int rows = 4; rows < 40; rows += 5)
         for (int cols = 4; cols < 130; cols += 21) {
