@@ -42,6 +42,7 @@ static _Noreturn void run_program(char *const *argv, char *const *env)
     tcsetpgrp(0, getpid());
     signal(SIGTTOU, SIG_DFL);
     signal(SIGTSTP, SIG_DFL);
+    dprintf(1, "<<PID %d>>\n", (int)getpid()); /* before anything that the program says */
     execve(argv[0], argv, env);
     dprintf(2, "<<cannot run %s: %s>>\n", argv[0], strerror(errno));
     _exit(126);
@@ -59,7 +60,6 @@ static _Noreturn void run_shell(char *const *argv, char *const *env)
         run_program(argv, env);
     setpgid(pid, pid);
     tcsetpgrp(0, pid);
-    dprintf(1, "<<PID %d>>\n", (int)pid);
     while (waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status)) {
         char line[64];
         tcsetpgrp(0, getpid());
