@@ -10,9 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/symbols/elf_file.h"
 #include "core/base/loop.h"
+#include "core/symbols/modules.h"
 #include "tests/lib_golden.h"
 #include "tests/lib_program.h"
 #include "tui/term/glyph.h"
@@ -254,6 +257,54 @@ static void field_B5_a_line_or_address_is_resolved(void **state)
     assert_non_null(strstr(f->m->say, "not in the executable memory"));
 }
 
+/* Two libraries of one file name: rows and triggers say which, by as much of the path as it takes. */
+static void libraries_of_one_file_name(void **state)
+{
+    struct fixture *f = *state;
+    char from[300], to[300];
+    snprintf(to, sizeof to, "%s/4711/root/opt", f->root);
+    assert_int_equal(mkdir(to, 0700), 0);
+    snprintf(from, sizeof from, "%s/4711/root/lib/libdemo.so.2", f->root);
+    snprintf(to, sizeof to, "%s/4711/root/opt/libdemo.so.2", f->root);
+    assert_int_equal(link(from, to), 0);
+    snprintf(from, sizeof from, "%s/4711/maps", f->root);
+    FILE *maps = fopen(from, "a");
+    assert_non_null(maps);
+    map_line(maps, f->root, "/opt/libdemo.so.2", 0x7f2000000000, 14);
+    fclose(maps);
+    act(f, ACT_RELOAD);
+    symbol_view_wait(f->view);
+    type(f, "handle_request");
+    draw(f);
+    assert_true(golden_find(f->s, " lib/libdemo.so.2 "));
+    assert_true(golden_find(f->s, " opt/libdemo.so.2 "));
+    assert_true(golden_find(f->s, " demo-server "));
+    assert_true(view_symbol.action(f->view, ACT_MODULE, "opt/lib"));
+    draw(f);
+    assert_true(golden_find(f->s, "module: opt/libdemo.so.2"));
+    act(f, ACT_TOGGLE);
+    assert_string_equal(f->m->triggers.data[0], "opt/libdemo.so.2:handle_request");
+    struct modules *m = NULL;
+    struct module_addrs a = {0};
+    static const struct {
+        const char *spec;
+        size_t found;
+    } cases[] = {{"opt/libdemo.so.2:handle_request", 1}, {"/opt/libdemo.so.2:handle_request", 1},
+                 {"libdemo.so.2:handle_request", 2},     {"libdemo:handle_request", 2},
+                 {"pt/libdemo.so.2:handle_request", 0}};
+    assert_int_equal(modules_of_pid(f->root, 4711, &m, NULL), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(modules_resolve(m, cases[i].spec, &a, NULL), cases[i].found ? 0 : MTUI_E_NOENT);
+        if (!cases[i].found)
+            continue;
+        assert_int_equal(a.len, cases[i].found);
+        if (cases[i].found == 1)
+            assert_string_equal(modules_at(m, a.data[0].module)->path, "/opt/libdemo.so.2");
+        module_addrs_free(&a);
+    }
+    modules_free(m);
+}
+
 static void modes_and_modules(void **state)
 {
     struct fixture *f = *state;
@@ -335,6 +386,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(triggers_are_chosen_and_armed, setup, teardown),
         cmocka_unit_test_setup_teardown(enter_takes_the_selected, setup, teardown),
         cmocka_unit_test_setup_teardown(field_B5_a_line_or_address_is_resolved, setup, teardown),
+        cmocka_unit_test_setup_teardown(libraries_of_one_file_name, setup, teardown),
         cmocka_unit_test_setup_teardown(modes_and_modules, setup, teardown),
         cmocka_unit_test_setup_teardown(field_E13_F14_long_and_wide_names, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_process, setup, teardown),

@@ -116,7 +116,7 @@ void module_addrs_free(struct module_addrs *a);
  *                 (with or without template arguments); also the copies that a compiler has made of it
  *                 (f.constprop.0: symbol_name_base)
  *   file+0xADDR   a function without a symbol by the name it goes by (core/symbols/symtab.h)
- *   module:name   the same in modules whose file name (or path) is module; "libc:malloc" and
+ *   module:name   the same in modules whose path ends in the components of module; "libc:malloc" and
  *                 "libc.so:malloc" find libc.so.6
  *   /regex/       PCRE2, unanchored, over demangled names with arguments (PLT stubs and
  *                 the cold parts of functions left out)

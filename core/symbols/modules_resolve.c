@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/path_ends.h"
 #include "core/symbols/demangle.h"
 #include "core/symbols/dwarf_line.h"
 #include "core/symbols/modules.h"
@@ -59,10 +60,10 @@ static const char *colon_of_module(const char *spec)
     return NULL;
 }
 
-/* "libc" and "libc.so" mean libc.so.6; a path means that path. */
+/* "libc" and "libc.so" mean libc.so.6; a path, or the end of one, means that path. */
 static bool module_is(const struct module *m, const char *wanted)
 {
-    if (strcmp(m->path, wanted) == 0 || strcmp(m->name, wanted) == 0)
+    if (path_ends_in(m->path, wanted))
         return true;
     size_t len = strlen(wanted);
     return strncmp(m->name, wanted, len) == 0 &&

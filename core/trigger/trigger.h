@@ -1,7 +1,7 @@
 /* A trigger: what the user wrote (a specification and its conditions), not yet tied to a process.
  *
  *   SYMBOL            a function, demangled or raw: do_work, ns::Server::handle, malloc
- *   module:SYMBOL     the same in one file only: libc.so.6:malloc, /opt/app/bin/srv:main
+ *   module:SYMBOL     the same in one file only: libc.so.6:malloc, bin/srv:main
  *   FILE+0xADDR       a function of a stripped file, by the name that it has in a timeline: gzip+0x3500
  *   SYMBOL@return     each return of the function (with module: too)
  *   FILE:LINE         the code of a source line: server.c:120

@@ -67,11 +67,11 @@ bool symbol_detail_place(struct symbol_rows *r, const struct symbol_item *item, 
     return true;
 }
 
-static void draw_title(const struct module *m, const struct symbol_item *item, struct surface *s,
+static void draw_title(const char *module, const struct symbol_item *item, struct surface *s,
                        struct rect area, const struct glyphs *g)
 {
     char right[160], size[FMT_MAX];
-    snprintf(right, sizeof right, "%.60s + 0x%" PRIx64 "   size %s", m->name, item->vaddr,
+    snprintf(right, sizeof right, "%.60s + 0x%" PRIx64 "   size %s", module, item->vaddr,
              fmt_count(size, item->size));
     bar_draw_rule(s, area.row, area.col, area.cols, item->name, right, g);
 }
@@ -94,8 +94,7 @@ void symbol_detail_draw(struct symbol_rows *r, const struct symbol_item *item, s
         bar_draw_rule(s, area.row, area.col, area.cols, "no function", "", g);
         return;
     }
-    const struct module *m = modules_at(symbol_rows_modules(r), item->module);
-    draw_title(m, item, s, area, g);
+    draw_title(symbol_rows_module_name(r, item->module), item, s, area, g);
     struct source_place p =
         source_lookup_place(symbol_rows_source(r), item->module, item->vaddr);
     char *full = demangle(item->raw, DEMANGLE_FULL), where[300] = "";

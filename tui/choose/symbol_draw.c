@@ -53,7 +53,7 @@ static void draw_facts(struct symbol_view *v, struct surface *s, struct rect r)
     int col = r.col + 3, end = r.col + r.cols;
     col += surface_text(s, r.row + 1, col, end - col, "module: ", SIZE_MAX, dim);
     col += surface_text(s, r.row + 1, col, r.cols / 4,
-                        module == SIZE_MAX || !modules ? "all" : modules_at(modules, module)->name,
+                        module == SIZE_MAX || !modules ? "all" : symbol_rows_module_name(v->rows, module),
                         SIZE_MAX, (struct style){0});
     int next = r.col + r.cols / 3;
     col = col + 2 > next ? col + 2 : next;

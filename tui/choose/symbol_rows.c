@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/alloc.h"
+#include "core/base/path_ends.h"
 #include "core/symbols/demangle.h"
 #include "core/base/fmt.h"
 #include "core/symbols/rank.h"
@@ -27,6 +28,7 @@ const struct list_column symbol_columns[SYMBOL_COLUMNS] = {
 struct symbol_rows {
     struct model *m;
     struct modules *modules;
+    const char **module_names; /* by module: the end of its path */
     struct symbol_list *list;
     struct rank *rank;
     struct source_lookup *source;
@@ -56,6 +58,8 @@ static void drop(struct symbol_rows *r)
     symbol_list_free(r->list);
     source_lookup_free(r->source);
     modules_free(r->modules);
+    free(r->module_names);
+    r->module_names = NULL;
     r->rank = NULL;
     r->list = NULL;
     r->source = NULL;
@@ -75,6 +79,22 @@ void symbol_rows_free(struct symbol_rows *r)
     free(r);
 }
 
+static void name_modules(struct symbol_rows *r)
+{
+    size_t n = modules_count(r->modules);
+    const char **paths = xcalloc(n + 1, sizeof *paths);
+    for (size_t i = 0; i < n; i++)
+        paths[i] = modules_at(r->modules, i)->path;
+    r->module_names = xcalloc(n + 1, sizeof *r->module_names);
+    path_ends(paths, n, r->module_names);
+    free(paths);
+}
+
+const char *symbol_rows_module_name(const struct symbol_rows *r, size_t module)
+{
+    return r->module_names[module];
+}
+
 int symbol_rows_load(struct symbol_rows *r, const char *proc_root, pid_t pid, struct err *err)
 {
     drop(r);
@@ -83,6 +103,7 @@ int symbol_rows_load(struct symbol_rows *r, const char *proc_root, pid_t pid, st
     int rc = modules_of_pid(proc_root, pid, &r->modules, err);
     if (rc < 0)
         return rc;
+    name_modules(r);
     r->list = symbol_list_start(r->modules, 0, NULL, NULL);
     r->source = source_lookup_new(r->modules);
     r->rank = rank_new(symbol_list_chunk, r->list);
@@ -182,7 +203,8 @@ size_t symbol_rows_find_module(const struct symbol_rows *r, const char *name)
 {
     size_t n = r->modules ? modules_count(r->modules) : 0;
     for (size_t i = 0; i < n; i++)
-        if (strncmp(modules_at(r->modules, i)->name, name, strlen(name)) == 0)
+        if (strncmp(modules_at(r->modules, i)->name, name, strlen(name)) == 0 ||
+            strncmp(r->module_names[i], name, strlen(name)) == 0)
             return i;
     return SIZE_MAX;
 }
@@ -251,7 +273,7 @@ static void make_spec(struct symbol_rows *r, const struct symbol_item *item)
     char *full = demangle(item->raw, DEMANGLE_FULL);
     const char *name = full ? full : item->name;
     free(r->spec);
-    r->spec = m->is_main ? xstrdup(name) : xasprintf("%s:%s", m->name, name);
+    r->spec = m->is_main ? xstrdup(name) : xasprintf("%s:%s", r->module_names[item->module], name);
     r->spec_raw = item->raw;
     r->spec_module = item->module;
     free(full);
@@ -260,7 +282,7 @@ static void make_spec(struct symbol_rows *r, const struct symbol_item *item)
 static char *qualified(const struct symbol_rows *r, const struct symbol_item *item)
 {
     const struct module *m = modules_at(r->modules, item->module);
-    return m->is_main ? xasprintf("%s:%s", m->name, r->spec) : xstrdup(r->spec);
+    return m->is_main ? xasprintf("%s:%s", r->module_names[item->module], r->spec) : xstrdup(r->spec);
 }
 
 char *symbol_rows_spec(struct symbol_rows *r, const struct symbol_item *item)
@@ -413,7 +435,7 @@ static void cell(void *arg, size_t row, size_t column, struct list_cell *c)
         name_cell(r, &item, c);
         break;
     case SYMBOL_MODULE:
-        snprintf(c->text, sizeof c->text, "%s", m->name);
+        snprintf(c->text, sizeof c->text, "%s", r->module_names[item.module]);
         break;
     case SYMBOL_ADDRESS:
         snprintf(c->text, sizeof c->text, "0x%" PRIx64, item.vaddr + m->bias);

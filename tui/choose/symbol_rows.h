@@ -41,7 +41,9 @@ int symbol_rows_query(struct symbol_rows *r, enum match_mode mode, const char *q
 size_t symbol_rows_module(const struct symbol_rows *r);
 /* The module after the present one that has names: SIZE_MAX (all) follows the last. */
 size_t symbol_rows_next_module(const struct symbol_rows *r);
-/* The first whose file name begins with that text; SIZE_MAX when there is none. */
+/* What it is called here: the end of its path that tells it from the others. */
+const char *symbol_rows_module_name(const struct symbol_rows *r, size_t module);
+/* The first whose file name, or what it is called here, begins with that text; SIZE_MAX when there is none. */
 size_t symbol_rows_find_module(const struct symbol_rows *r, const char *name);
 
 /* Takes in what has been loaded and matches on, until deadline_ns; true while there is more to do. */
@@ -56,7 +58,7 @@ void symbol_rows_set_width(struct symbol_rows *r, int name_cols);
 struct list_rows symbol_rows_callbacks(void);
 
 /* The trigger that stands for a function, without @return, from malloc: its name with arguments, and
- * "module:" before it where another module has that name too. */
+ * "module:", by the module's name here, before it where another module has that name too. */
 char *symbol_rows_spec(struct symbol_rows *r, const struct symbol_item *item);
 
 enum symbol_choice { SYMBOL_NOT_CHOSEN, SYMBOL_AT_ENTRY, SYMBOL_AT_RETURN };

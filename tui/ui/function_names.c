@@ -5,13 +5,9 @@
 
 #include "core/base/alloc.h"
 #include "core/base/intern.h"
+#include "core/base/path_ends.h"
 #include "core/base/vec.h"
 #include "core/symbols/demangle.h"
-
-struct module {
-    const char *path;
-    const char **end; /* of it, that is shown */
-};
 
 struct function_names {
     const struct functions *functions; /* NULL: none */
@@ -76,62 +72,18 @@ static const char *in_module(const struct function_names *n, fn_id fn)
 
 /* ---- Modules ---- */
 
-/* From the last character to the first; a slash comes first, so that those that share whole components are neighbours. */
-static int by_end(const void *a, const void *b)
-{
-    const char *x = ((const struct module *)a)->path, *y = ((const struct module *)b)->path;
-    size_t i = strlen(x), j = strlen(y);
-    while (i > 0 && j > 0 && x[i - 1] == y[j - 1])
-        i--, j--;
-    if (i == 0 || j == 0)
-        return (i > 0) - (j > 0);
-    const int cx = x[i - 1] == '/' ? 0 : (unsigned char)x[i - 1], cy = y[j - 1] == '/' ? 0 : (unsigned char)y[j - 1];
-    return cx - cy;
-}
-
-/* Whether a path ends in those components. */
-static bool ends_in(const char *path, const char *components)
-{
-    size_t all = strlen(path), n = strlen(components);
-    return all >= n && strcmp(path + all - n, components) == 0 && (all == n || path[all - n - 1] == '/');
-}
-
-/* The end of a path with one component more. */
-static const char *longer_end(const char *path, const char *end)
-{
-    if (end - path < 2)
-        return path;
-    for (end--; end > path && end[-1] != '/'; end--)
-        ;
-    return end;
-}
-
-static void shorten_modules(struct module *m, size_t count)
-{
-    qsort(m, count, sizeof *m, by_end);
-    for (size_t i = 0; i < count; i++) {
-        const char *path = m[i].path, *slash = strrchr(path, '/'), *end = slash ? slash + 1 : path;
-        while (end > path && ((i > 0 && ends_in(m[i - 1].path, end)) || (i + 1 < count && ends_in(m[i + 1].path, end))))
-            end = longer_end(path, end);
-        *m[i].end = end;
-    }
-}
-
 static void make_modules(struct function_names *n)
 {
     struct intern *paths = intern_new();
-    VEC(struct module) modules = {0};
+    VEC(const char *) modules = {0};
     for (fn_id i = 0; i < n->count; i++) {
         const char *path = functions_get(n->functions, i)->module;
         n->module[i] = intern_add(paths, path, strlen(path));
         if (n->module[i] == modules.len)
-            vec_push(&modules, ((struct module){.path = path}));
+            vec_push(&modules, path);
     }
     n->modules = xcalloc(modules.len + 1, sizeof *n->modules);
-    for (size_t i = 0; i < modules.len; i++)
-        modules.data[i].end = &n->modules[i];
-    if (modules.len)
-        shorten_modules(modules.data, modules.len);
+    path_ends(modules.data, modules.len, n->modules);
     vec_free(&modules);
     intern_free(paths);
 }
