@@ -95,6 +95,11 @@ check 'all too early: said' grep -qE '; [0-9.,kM]+ hits came too early \(--not-b
 check 'never the Nth: said' grep -qE '; [0-9.,kM]+ hits were not the one asked for \(--hits\)' "$tmp/err"
 check 'never the Nth: not never hit' sh -c "! grep -q 'never hit' '$tmp/err'"
 kill -9 $busy
+# Hits that come while the recording is being finished are in no count.
+"$mtui" attach -p "$pid" -t handle_request --hits 1000000000 --duration 500ms --batch --json --json-end -o "$tmp/same" >"$tmp/out" 2>"$tmp/err" </dev/null
+said=$(sed -n 's/.*; \([0-9,]*\) hits\{0,1\} w[a-z]* not the one.*/\1/p' "$tmp/err" | tr -d ,)
+check 'the hits that are said are those in JSON' [ "$said" = "$(sed -n 's/.*"hits":\([0-9]*\).*/\1/p' "$tmp/out")" ]
+check 'and those in hits.tsv' [ "$said" = "$(grep -c '^[0-9]' "$tmp/same/hits.tsv")" ]
 "$mtui" attach -p "$pid" --mode trigger --duration 300ms --batch -o "$tmp/dur" >"$tmp/out" 2>"$tmp/err" </dev/null
 check 'no snapshot in time: exit 1' [ $? -eq 1 ]
 "$mtui" attach -p "$pid" --duration 300ms --batch --json -o "$tmp/durj1" >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--json: exit $?"
@@ -128,6 +133,16 @@ if user_breaks; then
     kill "$(sed -n 's/^pid = //p' "$tmp/user/run/session.ini")" # it is left running, as batch does
 else
     skip 'a user without privileges (no hardware breakpoints, or perf_event_paranoid above 2)'
+fi
+# A program that starts with another's rights cannot be recorded from its start.
+cp "$(command -v id)" "$tmp/user/id" && chmod 4755 "$tmp/user/id"
+if [ "$($as_user "$tmp/user/id" -u 2>/dev/null)" = 0 ]; then
+    $as_user "$tmp/user/mtui" run --batch -r sample -o "$tmp/user/setuid" -- "$tmp/user/id" >"$tmp/out" 2>"$tmp/err" </dev/null
+    check 'a setuid program: exit 1' [ $? -eq 1 ]
+    check 'a setuid program: said in one sentence' sh -c "[ \$(wc -l <'$tmp/err') = 1 ] && grep -q 'user/id is setuid (user 0): .*nothing would be recorded; .*attach to it' '$tmp/err'"
+    check 'and not started' sh -c "! grep -q uid= '$tmp/err' && [ ! -e '$tmp/user/setuid' ]"
+else
+    skip 'a setuid program (not on this file system)'
 fi
 # With the capabilities on mtui's file that doctor advises, and none on perf's.
 if cp "$tmp/user/mtui" "$tmp/user/mtui+" && setcap cap_sys_admin,cap_perfmon+ep "$tmp/user/mtui+" 2>/dev/null; then

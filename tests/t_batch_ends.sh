@@ -51,6 +51,19 @@ check 'perf ended by SIGTERM: what it wrote is whole' "$mtui" export -f function
 check 'and it is not said to be lost' sh -c "grep -q 'killed by signal 15' '$tmp/err' && ! grep -q 'lost' '$tmp/err'"
 check 'the end in a word' grep -q '^{"end":"recorder-failed","sentence":"perf was killed by signal 15' "$tmp/out"
 
+# 1b2. A perf that hangs from its start is waited for, and named.
+cat >"$tmp/stuck" <<'END'
+#!/bin/sh
+case "$*" in *'-p '*) exec sleep 1000 ;; esac
+exec perf "$@"
+END
+chmod +x "$tmp/stuck"
+MTUI_PERF=$tmp/stuck begin "$mtui" attach -p "$pid" -r sample --batch -o "$tmp/stuck.d"
+check 'a stuck perf: said' wait_for 100 grep -qE '^mtui: waiting for perf \(pid [0-9]+\): `ping` was sent [0-9.]+ s ago and is not answered yet' "$tmp/err"
+kill -INT $job
+end_of_job 100
+check 'a stuck perf: exit 1' [ $? -eq 1 ]
+
 # 1c. Calls that are all left by exceptions, or are not slow enough: of 200 every odd one throws, the last one too, of
 # which nothing shows that it was left.
 mkfifo "$tmp/in.throw"

@@ -62,6 +62,10 @@ else
         check 'no probes are left' not_said 'being taken out'
         ;;
     esac
+    rm -rf "$tmp/many"
+    "$mtui" attach -p "$pid" -r step -t "$many" --batch --duration 1s -o "$tmp/many" >"$tmp/out" 2>"$tmp/err" </dev/null
+    check "step's probes that are left: said" said 'probes are being taken out of the program.*kernel some [0-9]* s'
+    check 'and its program runs on, untraced' sh -c "grep -q '^TracerPid:[[:space:]]*0' /proc/$pid/status"
     "$confined" $PTRACE $ENOSYS "$mtui" doctor >"$tmp/doctor" 2>"$tmp/err" </dev/null
     check 'ptrace that is not there is not one that is forbidden' \
         sh -c "grep -A1 '^single' '$tmp/doctor' | grep -q 'not implemented'"

@@ -14,6 +14,7 @@
 #include "core/machine/perf_event.h"
 #include "core/machine/proc_stat.h"
 #include "core/machine/program_rights.h"
+#include "core/machine/slow_close.h"
 #include "core/session/session_priv.h"
 
 /* How long hits are counted before the first snapshot may be taken, to see what a trigger costs. */
@@ -21,7 +22,6 @@
 /* And how long the recorder must have run by then: a ring without a sample shows nothing. */
 #define RING_START_NS 100000000u
 #define FLUSH_NS            2000000000u
-#define PROBES_SAID_S       2
 
 static void notify_now(void *arg)
 {
@@ -82,17 +82,19 @@ static int attach_targets(struct session *s, struct err *err)
 }
 
 /* Root may trace what runs with other rights; perf's events go whoever opened them. */
-static void tell_rights(struct session *s, const char *program)
+static int check_rights(struct session *s, const char *program, struct err *err)
 {
     char what[80];
     if (!program || !program_rights_gained(program, getuid(), getgid(), what, sizeof what))
-        return;
+        return 0;
     if (s->recorder != PLAN_STEP)
-        session_log(s, SESSION_WARNING, "%s %s: when it starts, the kernel takes away what records it; attach to it "
-                                        "afterwards, as root", program, what);
-    else if (geteuid() != 0)
+        return err_set(err, MTUI_E_PERM,
+                       "%s %s: when it starts, the kernel takes away what records it, and nothing would be recorded; "
+                       "start it without mtui and attach to it then, as root", program, what);
+    if (geteuid() != 0)
         session_log(s, SESSION_WARNING, "%s %s: traced by an ordinary user it starts without these rights, and may "
                                         "behave differently; run mtui as root", program, what);
+    return 0;
 }
 
 static int run_target(struct session *s, struct err *err)
@@ -108,7 +110,7 @@ static int run_target(struct session *s, struct err *err)
     free(output);
     if (rc == 0) {
         vec_push(&s->targets, t);
-        tell_rights(s, target_executable(t));
+        rc = check_rights(s, target_executable(t), err);
     }
     return rc;
 }
@@ -472,15 +474,12 @@ static void say_counts(struct session *s)
 void session_say_probes_left(struct session *s)
 {
     struct probe_stats stats;
+    char text[256];
     if (!s->triggers || !trigger_set_probe(s->triggers))
         return;
     probe_stats(trigger_set_probe(s->triggers), &stats);
-    uint64_t seconds = (uint64_t)stats.slow_events * PROBE_SLOW_NS / 1000000000u;
-    if (seconds >= PROBES_SAID_S && !s->target_gone)
-        session_log(s, SESSION_WARNING,
-                    "%u probes are being taken out of the program, also when mtui ends: that takes the kernel some %u "
-                    "s, and until then a call of what they are in costs some microseconds",
-                    stats.slow_events, (unsigned)seconds);
+    if (!s->target_gone && slow_close_text(text, sizeof text, stats.slow_events))
+        session_log(s, SESSION_WARNING, "%s", text);
 }
 
 /* Out of the callbacks: now everything may be freed. */

@@ -90,10 +90,10 @@ int step_tracer_set_sites(struct step_tracer *t, const struct step_site *sites, 
     }
     for (size_t i = 0; i < t->places.len; i++)
         all_kept &= has_place(list, n, &t->places.data[i]);
-    for (size_t i = 0; !all_kept && i < t->tracees.len; i++)
-        step_tracer_disarm(t->tracees.data[i]);
-    if (!all_kept)
+    if (!all_kept) {
+        step_tracer_disarm_all(t);
         step_tracer_free_places(t);
+    }
     for (size_t i = 0; i < n; i++) {
         if (has_place(t->places.data, t->places.len, &list[i]))
             continue;
@@ -235,6 +235,38 @@ void step_tracer_keep_ended(struct step_tracer *t, struct tracee *e)
         step_tracer_close_ended(t);
 }
 
+static bool has_breakpoints(const struct step_tracer *t)
+{
+    for (size_t i = 0; i < t->places.len; i++)
+        if (t->places.data[i].site.no_uprobe)
+            return true;
+    return t->means == STEP_BY_BREAKPOINT;
+}
+
+/* Silenced, they stop nothing any more, and the threads may be let go of: when they are so many that closing them takes
+ * seconds, nobody here waits for it. Breakpoints are closed at once: there are few, and they may be wanted again. */
+void step_tracer_disarm_all(struct step_tracer *t)
+{
+    char text[256];
+    size_t n = 0;
+    for (size_t i = 0; i < t->tracees.len; i++) {
+        step_events_enable(&t->tracees.data[i]->events, false);
+        n += t->tracees.data[i]->events.n;
+    }
+    bool slow = t->opt.at_sites && !has_breakpoints(t) && slow_close_text(text, sizeof text, n);
+    for (size_t i = 0; i < t->tracees.len; i++) {
+        struct tracee *e = t->tracees.data[i];
+        for (size_t k = 0; slow && k < e->events.n; k++)
+            vec_push(&t->ended, e->events.fds[k]);
+        e->events.n = slow ? 0 : e->events.n;
+        step_tracer_disarm(e);
+    }
+    if (!slow)
+        return;
+    step_tracer_say(t, text);
+    step_tracer_close_ended(t);
+}
+
 /* A thread that blocks SIGTRAP would only collect one, and of one that ignores it stepping would change that: it has
  * to wait (step_tracer_arm_late). One that is made while we trace is armed all the same: the C library blocks
  * everything until it has set it up. */
@@ -350,8 +382,7 @@ int step_tracer_enable(struct step_tracer *t, bool on, struct err *err)
     t->enabled = on;
     if (on)
         return arm_all(t, err);
-    for (size_t i = 0; i < t->tracees.len; i++)
-        step_tracer_disarm(t->tracees.data[i]);
+    step_tracer_disarm_all(t);
     step_tracer_end_windows(t, true);
     return 0;
 }

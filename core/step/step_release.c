@@ -52,9 +52,9 @@ void step_tracer_release(struct step_tracer *t)
         return;
     t->released = true;
     t->enabled = false;
+    step_tracer_disarm_all(t);
     for (size_t i = 0; i < t->tracees.len; i++) {
         struct tracee *e = t->tracees.data[i];
-        step_tracer_disarm(e);
         if (e->listening || e->to_breakpoint)
             tracee_interrupt(e); /* the trap flag may be set behind the job-control stop */
     }

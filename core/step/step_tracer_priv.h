@@ -29,7 +29,7 @@ struct step_tracer {
     VEC(struct step_file) files;
     VEC(pid_t) chosen;
     VEC(struct tracee *) tracees;
-    VEC(int) ended; /* events of threads that have ended; see step_tracer_close_ended */
+    VEC(int) ended; /* events that stop nothing any more; see step_tracer_close_ended */
     struct step_code *code;
     struct step_sideband *sideband;
     struct step_code_log *code_log; /* NULL: none */
@@ -61,6 +61,7 @@ void step_tracer_say(struct step_tracer *t, const char *sentence);
 /* step_arm.c */
 void step_tracer_arm(struct step_tracer *t, struct tracee *e);
 void step_tracer_disarm(struct tracee *e);
+void step_tracer_disarm_all(struct step_tracer *t);
 /* A thread that has ended gives its events up: they are kept, as no thread can be armed while one is being closed
  * (slow_close.h), and closed together when they are many. */
 void step_tracer_keep_ended(struct step_tracer *t, struct tracee *e);

@@ -104,14 +104,12 @@ struct probe_options {
     bool no_links;     /* as if Linux were older than 6.12 (hit_output_link) */
 };
 
-#define PROBE_SLOW_NS 125000000u /* measured with Linux 6.18 */
-
 struct probe_stats {
     uint64_t hits;
     uint64_t lost;         /* records the kernel dropped because a ring was full */
     uint32_t threads;      /* armed now */
     uint32_t events;       /* descriptors held */
-    uint32_t slow_events;  /* of these, uprobes that the kernel takes out one by one, in PROBE_SLOW_NS or two of it each */
+    uint32_t slow_events;  /* of these, uprobes that the kernel takes out one by one (slow_close_text) */
     uint32_t late_threads; /* armed after their birth was noticed */
     uint64_t ring_bytes;
     enum probe_mechanism mechanism; /* of the sites now armed; AUTO when there are none */

@@ -158,7 +158,8 @@ static int add_exits(struct modules *m, const struct module_addr *a, uint32_t nu
         added++;
     }
     if (added == 0)
-        return err_set(err, MTUI_E_NOTSUP, "%s has no return instruction: it never returns",
+        return err_set(err, MTUI_E_NOTSUP, "%s never returns (it has no return instruction): its calls have no duration and no @return; take the "
+                       "calls themselves, without --slower-than, or a function that calls it",
                        a->name ? a->name : "the function");
     add_site(p, m, a, a->vaddr, a->offset, number, PROBE_ENTRY, -1);
     if (!exits->complete)

@@ -46,7 +46,8 @@ static bool match_return(struct trigger_set *s, struct trigger_hit *hit, bool *k
     hit->duration_ns = h->time_ns - call.time_ns;
     memcpy(h->arg, call.arg, sizeof h->arg);
     *known = call.told;
-    call_histogram_add(&e->durations, hit->duration_ns);
+    if (!s->held)
+        call_histogram_add(&e->durations, hit->duration_ns);
     return true;
 }
 
@@ -60,7 +61,7 @@ static bool match_call(struct trigger_set *s, struct trigger_hit *hit, bool *kno
         return true;
     case PROBE_CALL:
         hit->has_duration = true;
-        if (trigger_needs_return(&e->trigger)) {
+        if (trigger_needs_return(&e->trigger) && !s->held) {
             e->begun++;
             call_histogram_add(&e->durations, 0);
         }
@@ -71,7 +72,7 @@ static bool match_call(struct trigger_set *s, struct trigger_hit *hit, bool *kno
                 .sp = h->sp, .time_ns = h->time_ns, .ip = h->ip, .pid = h->pid,
                 .return_address = h->top, .member = h->member};
             memcpy(call.arg, h->arg, sizeof call.arg);
-            e->begun++;
+            e->begun += !s->held;
             call_match_enter(s->calls, h->tid, hit->trigger, &call);
             return false;
         }

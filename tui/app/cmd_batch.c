@@ -11,6 +11,7 @@
 #include "core/base/utf8.h"
 #include "tui/app/cmd_signals.h"
 
+#define PATIENCE_NS 3000000000u /* what is waited for that long is said, and again whenever that has doubled */
 #define WAIT_NS 200000000 /* a signal between the look at the flag and the wait is seen after it   \
                            */
 
@@ -21,6 +22,8 @@ struct batch {
     bool quiet, done, armed, asked;
     int output_errno; /* why stdout takes no more; 0: it does */
     uint64_t said; /* log lines looked at */
+    uint64_t stopping_ns; /* loop clock: it was seen to be stopping; 0: it is not */
+    uint64_t waited_ns;   /* the wait that was said last; 0: none */
     size_t snapshots;
 };
 
@@ -86,6 +89,50 @@ static void say_armed(struct batch *b, const struct session_status *status)
         fprintf(stderr, "mtui: the trigger%s %s %s\n", setup->n_triggers > 1 ? "s" : "",
                 setup->n_triggers > 1 ? "are" : "is",
                 call_rate_text(&status->rate, cost, sizeof cost));
+    }
+}
+
+/* What the recorder has not done yet. */
+struct wait {
+    char asked[64];
+    const char *missing; /* NULL: nothing is waited for */
+    uint64_t since_ns;   /* loop clock */
+};
+
+static struct wait find_wait(struct batch *b, const struct session_status *status)
+{
+    const struct recorder_status *rec = &status->rec;
+    struct wait w = {.asked = "it was started", .missing = "is not ready yet", .since_ns = rec->started_ns};
+    uint64_t now = loop_now_ns(b->loop);
+    if (status->state == SESSION_STOPPING && !b->stopping_ns)
+        b->stopping_ns = now;
+    if (!status->has_recorder || status->state >= SESSION_ENDED) {
+        w.missing = NULL;
+    } else if (rec->snapshot_busy) {
+        w = (struct wait){"a snapshot was asked for", "is not written yet", now - rec->snapshot_elapsed_ns};
+    } else if (status->state == SESSION_STOPPING) {
+        w = (struct wait){"it was asked to finish", "has not ended yet", b->stopping_ns};
+    } else if (rec->ctlfd && rec->has_command && !rec->last_acked) {
+        w = (struct wait){.missing = "is not answered yet", .since_ns = rec->last_sent_ns};
+        snprintf(w.asked, sizeof w.asked, "`%s` was sent", rec->last_command);
+    } else if (rec->state >= RECORDER_ENABLED) {
+        w.missing = NULL;
+    }
+    return w;
+}
+
+static void say_wait(struct batch *b, const struct session_status *status)
+{
+    char took[FMT_MAX];
+    struct wait w = find_wait(b, status);
+    uint64_t now = loop_now_ns(b->loop), waited = w.missing && now > w.since_ns ? now - w.since_ns : 0;
+    if (waited >= PATIENCE_NS && waited >= 2 * b->waited_ns) {
+        fprintf(stderr, "mtui: waiting for %s (pid %d): %s %s ago and %s\n",
+                status->recorder == PLAN_STEP ? "the recorder" : "perf", (int)status->rec.pid, w.asked,
+                fmt_duration(took, waited), w.missing);
+        b->waited_ns = waited;
+    } else if (waited < PATIENCE_NS) {
+        b->waited_ns = 0;
     }
 }
 
@@ -237,6 +284,7 @@ int cmd_batch(struct cmd_machine *m, const struct session_setup *setup, enum bat
         session_get_status(b.session, &status);
         say_armed(&b, &status);
         say_new_lines(&b);
+        say_wait(&b, &status);
         stop_without_triggers(&b, &status);
     }
     rc = finish(&b, dir);
