@@ -146,7 +146,7 @@ else
 fi
 # With the capabilities on mtui's file that doctor advises, and none on perf's.
 if cp "$tmp/user/mtui" "$tmp/user/mtui+" && setcap cap_sys_admin,cap_perfmon+ep "$tmp/user/mtui+" 2>/dev/null; then
-    $as_user "$tmp/user/mtui+" run --batch -t handle_request -o "$tmp/user/caps" -- "$tmp/user/batch_target" quick >"$tmp/out" 2>"$tmp/err" </dev/null ||
+    $as_user "$tmp/user/mtui+" run --batch --hits 15 -t handle_request -o "$tmp/user/caps" -- "$tmp/user/batch_target" quick >"$tmp/out" 2>"$tmp/err" </dev/null ||
         bad "run -t with file capabilities: exit $?"
     check 'file capabilities: the very first hit, by a probe in the file' grep -qP '\thandle_request\t[0-9a-f]+\t0\t' "$tmp/user/caps/hits.tsv"
     check 'file capabilities: what the program made is seen' sh -c "'$mtui' export -f functions '$tmp/user/caps' 2>/dev/null | grep -qP '\thandle_request\t'"

@@ -107,7 +107,8 @@ else
     check 'full disk: let go of' grep -q '^TracerPid:.0$' "/proc/$victim/status"
     check 'full disk: no incomplete file' [ -z "$(find "$tmp/small/full" -name 'perf.data*' -size 0; ls "$tmp/small/full"/perf.data* 2>/dev/null)" ]
     check 'full disk: the first is kept' sh -c "'$mtui' export -f spans --snapshot 1 '$tmp/small/full' 2>/dev/null | grep -q 'plain'"
-    # The truth alone does not fit.
+    # The truth alone does not fit. What was incomplete is gone: its room is taken, too.
+    head -c 3900000 /dev/zero >"$tmp/small/more" 2>/dev/null
     "$mtui" attach -r step -p "$victim" -t work --batch --truth "$tmp/small/truth" -o "$tmp/cut" >"$tmp/out" 2>"$tmp/err" </dev/null && bad 'the truth does not fit: exit 0'
     check 'full disk: the truth is cut, and that is said' grep -q '^mtui: the truth (--truth) cannot be written whole: No space left' "$tmp/err"
     check 'full disk: the window is kept' sh -c "'$mtui' export -f spans '$tmp/cut' 2>/dev/null | grep -q work"

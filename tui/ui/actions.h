@@ -110,7 +110,7 @@ enum context {
     X(START_STOP, "start-stop", "", "start or stop recording")                                     \
     X(ENABLE, "enable", "", "enable or disable tracing")                                           \
     X(PING, "ping", "", "ping perf")                                                               \
-    X(DISARM, "disarm", "", "disarm the triggers, arm them again")                                 \
+    X(DISARM, "disarm", "", "disarm triggers, arm them again")                                     \
     X(MODE, "mode", "[trigger|ring|whole]", "recording mode")                                      \
     X(BUFFER, "buffer", "[SIZE]", "size of the ring")                                              \
     X(TRIGGERS, "triggers", "", "edit the triggers")                                               \
