@@ -139,7 +139,7 @@ cp "$(command -v id)" "$tmp/user/id" && chmod 4755 "$tmp/user/id"
 if [ "$($as_user "$tmp/user/id" -u 2>/dev/null)" = 0 ]; then
     $as_user "$tmp/user/mtui" run --batch -r sample -o "$tmp/user/setuid" -- "$tmp/user/id" >"$tmp/out" 2>"$tmp/err" </dev/null
     check 'a setuid program: exit 1' [ $? -eq 1 ]
-    check 'a setuid program: said in one sentence' sh -c "[ \$(wc -l <'$tmp/err') = 1 ] && grep -q 'user/id is setuid (user 0): .*nothing would be recorded; .*attach to it' '$tmp/err'"
+    check 'a setuid program: said in one sentence' sh -c "[ \$(wc -l <'$tmp/err') = 1 ] && grep -q 'nothing of .*user/id can be recorded from its start: it is setuid (user 0), .*attach to it' '$tmp/err'"
     check 'and not started' sh -c "! grep -q uid= '$tmp/err' && [ ! -e '$tmp/user/setuid' ]"
 else
     skip 'a setuid program (not on this file system)'

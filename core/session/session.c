@@ -89,7 +89,7 @@ static int check_rights(struct session *s, const char *program, struct err *err)
         return 0;
     if (s->recorder != PLAN_STEP)
         return err_set(err, MTUI_E_PERM,
-                       "%s %s: when it starts, the kernel takes away what records it, and nothing would be recorded; "
+                       "nothing of %s can be recorded from its start: it %s, and the kernel takes away what records it; "
                        "start it without mtui and attach to it then, as root", program, what);
     if (geteuid() != 0)
         session_log(s, SESSION_WARNING, "%s %s: traced by an ordinary user it starts without these rights, and may "
