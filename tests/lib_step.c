@@ -188,8 +188,10 @@ void step_rec_program(struct step_rec *r, const struct step_program *p, unsigned
     struct step_site site = {.path = r->exe, .is_entry = p->function != NULL};
     site.offset = site_offset(r->exe, p->function);
     unsigned n;
-    for (int tries = 0; (n = record(r, p, &site, windows)) > windows && tries < TRIES; tries++)
+    for (int tries = 0; (n = record(r, p, &site, windows)) > windows && tries < TRIES; tries++) {
         forget(r);
+        unlink(r->data);
+    }
     assert_int_equal(n, windows);
 }
 

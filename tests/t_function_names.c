@@ -102,6 +102,58 @@ static void in_every_style(void **state)
     functions_free(f);
 }
 
+/* Of one name in one module, in full too: static functions, the two destructors of a class. */
+static void told_apart_by_address(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *module, *raw;
+        uint64_t addr;
+        const char *shown[3];
+    } cases[] = {
+        {"/a", "parse", 0x1196, {"parse 0x1196 a", "parse 0x1196 a", "parse 0x1196 a"}},
+        {"/a", "parse", 0x11c3, {"parse 0x11c3", "parse 0x11c3", "parse 0x11c3"}},
+        {"/b", "parse", 0x1196, {"parse 0x1196 b", "parse 0x1196 b", "parse 0x1196 b"}},
+        {"/b", "parse", 0x1200, {"parse 0x1200", "parse 0x1200", "parse 0x1200"}},
+        {"/a", "_ZN1VD0Ev", 0x20, {"V::~V() 0x20", "V::~V() 0x20", "_ZN1VD0Ev"}},
+        {"/a", "_ZN1VD1Ev", 0x30, {"V::~V() 0x30", "V::~V() 0x30", "_ZN1VD1Ev"}},
+        {"/a", "_ZN1fEv", 0x40, {"f() 0x40", "f() 0x40", "_ZN1fEv 0x40"}},
+        {"/a", "_ZN1fEv", 0x50, {"f() 0x50", "f() 0x50", "_ZN1fEv 0x50"}},
+        {"/a", "alone", 0x60, {"alone", "alone", "alone"}},
+    };
+    struct functions *f = functions_new();
+    struct function_names *names = function_names_new();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *name = demangle_or_copy(cases[i].raw, DEMANGLE_NO_ARGS);
+        functions_intern_at(f, cases[i].module, cases[i].raw, name, cases[i].addr, FN_USER);
+        free(name);
+    }
+    for (size_t style = 0; style < 3; style++) {
+        function_names_set(names, f, (enum name_style)style);
+        for (size_t i = 0; i < COUNT(cases); i++)
+            assert_string_equal(function_names_get(names, (fn_id)i), cases[i].shown[style]);
+    }
+    function_names_free(names);
+    functions_free(f);
+}
+
+/* A trace that is made anew with the functions of the former has a table of its own, and the former's goes. */
+static void another_table_of_the_same(void **state)
+{
+    (void)state;
+    static const struct named cases[] = {{"/lib/a", "init", NULL}, {"/lib/b", "init", NULL}};
+    struct functions *before = functions_of(cases, COUNT(cases)), *now = functions_of(cases, COUNT(cases));
+    struct function_names *names = function_names_new();
+    function_names_set(names, before, NAMES_SHORT);
+    assert_string_equal(function_names_get(names, 1), "init b");
+    function_names_grow(names, now);
+    functions_free(before);
+    assert_string_equal(function_names_get(names, 1), "init b");
+    assert_string_equal(function_names_module(names, 0), "a");
+    function_names_free(names);
+    functions_free(now);
+}
+
 static void modules_of_one_file_name(void **state)
 {
     (void)state;
@@ -142,6 +194,7 @@ static void modules_of_one_file_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(overloads_have_parameters), cmocka_unit_test(in_every_style),
-                                       cmocka_unit_test(modules_of_one_file_name)};
+                                       cmocka_unit_test(told_apart_by_address),
+        cmocka_unit_test(another_table_of_the_same), cmocka_unit_test(modules_of_one_file_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,28 @@ static void many_add_at_once(void **state)
     free(adders);
 }
 
+/* As two source files have static functions of one name. */
+static void by_address(void **state)
+{
+    (void)state;
+    struct functions *f = functions_new();
+    fn_id a = functions_intern_at(f, "m", "parse", "parse", 0x1196, FN_USER);
+    fn_id b = functions_intern_at(f, "m", "parse", "parse", 0x11c3, FN_USER);
+    fn_id c = functions_intern(f, "m", "parse", "parse", 0x1196, FN_USER);
+    assert_true(a != b && a != c && b != c);
+    for (int i = 0; i < 1000; i++) { /* the table grows */
+        char name[16];
+        snprintf(name, sizeof name, "f%d", i);
+        functions_intern(f, "m", name, name, 0, FN_USER);
+    }
+    assert_int_equal(functions_intern_at(f, "m", "parse", "parse", 0x1196, FN_USER), a);
+    assert_int_equal(functions_intern_at(f, "m", "parse", "parse", 0x11c3, FN_USER), b);
+    assert_int_equal(functions_intern(f, "m", "parse", "parse", 7, FN_USER), c);
+    assert_int_equal(functions_get(f, b)->addr, 0x11c3);
+    assert_int_equal(functions_count(f), 1003);
+    functions_free(f);
+}
+
 static void a_shared_table_stays_as_it_was(void **state)
 {
     (void)state;
@@ -90,7 +112,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_add_at_once),
-        cmocka_unit_test(a_shared_table_stays_as_it_was),
+        cmocka_unit_test(by_address), cmocka_unit_test(a_shared_table_stays_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@ struct code_image {
     pthread_mutex_t lock; /* symbols, functions, files, exceptions */
     VEC(int) files;       /* of modules, by their number; −1: no bytes */
     VEC(struct exceptions) exceptions; /* likewise */
+    struct hash64 wholes; /* of functions that are parts of others: fn_id of the other one */
 };
 
 struct code_view {
@@ -66,6 +67,7 @@ void code_image_free(struct code_image *img)
     for (size_t i = 0; i < img->exceptions.len; i++)
         lsda_free(img->exceptions.data[i].tables);
     vec_free(&img->exceptions);
+    hash64_free(&img->wholes);
     map_history_free(img->history);
     pthread_mutex_destroy(&img->lock);
     free(img);
@@ -266,20 +268,34 @@ static size_t read_code(void *arg, uint64_t ip, uint8_t *out, size_t n)
     return have;
 }
 
-/* gcc moves rarely executed parts of f out into f.cold; they are the same function to a reader. */
-static fn_id join_cold_part(struct code_image *img, fn_id fn, uint64_t *offset)
+/* gcc moves rarely executed parts of f out into f.cold; they are the same function to a reader. Where several functions
+ * are called f, nobody knows whose it is: it stays a part (FN_PART). */
+static fn_id whole_of(struct code_image *img, const struct addrspace_map *map, fn_id fn, const char *raw)
 {
-    const struct function *f = functions_get(img->functions, fn);
-    const char *cold = strstr(f->raw, ".cold");
+    const struct function f = *functions_get(img->functions, fn);
+    const struct sym_module *m = symbolizer_module(img->symbols, map);
+    struct symbol whole;
+    if (m && !sym_module_find_only(m, raw, &whole))
+        return fn;
+    char *name = demangle(m ? whole.name : raw, DEMANGLE_NO_ARGS);
+    fn_id id = m ? functions_intern_at(img->functions, f.module, whole.name, name ? name : whole.name, whole.vaddr, FN_USER)
+                 : functions_intern(img->functions, f.module, raw, name ? name : raw, 0, FN_USER);
+    free(name);
+    return id;
+}
+
+static fn_id join_cold_part(struct code_image *img, const struct addrspace_map *map, fn_id fn)
+{
+    const char *raw = functions_get(img->functions, fn)->raw, *cold = strstr(raw, ".cold");
     if (!cold || (cold[5] != '\0' && cold[5] != '.'))
         return fn;
-    *offset = UINT64_MAX;
-    char *raw = xstrndup(f->raw, (size_t)(cold - f->raw)), *module = xstrdup(f->module);
-    char *name = demangle(raw, DEMANGLE_NO_ARGS);
-    fn_id whole = functions_intern(img->functions, module, raw, name ? name : raw, 0, FN_USER);
-    free(name);
-    free(raw);
-    free(module);
+    fn_id whole = hash64_get(&img->wholes, fn);
+    if (whole == HASH64_NONE) {
+        char *of = xstrndup(raw, (size_t)(cold - raw));
+        whole = whole_of(img, map, fn, of);
+        free(of);
+        hash64_set(&img->wholes, fn, whole);
+    }
     return whole;
 }
 
@@ -302,7 +318,10 @@ static fn_id function_at(void *arg, uint64_t ip, uint64_t *offset)
         if (m && sym_module_find(m, ip - map->start + map->pgoff, &sym, &index) &&
             sym_module_vaddr(m, ip - map->start + map->pgoff, &vaddr))
             *offset = vaddr - sym.vaddr;
-        fn = join_cold_part(img, fn, offset);
+        fn_id whole = join_cold_part(img, map, fn);
+        if (whole != fn)
+            *offset = UINT64_MAX;
+        fn = whole;
     }
     pthread_mutex_unlock(&img->lock);
     return fn;

@@ -325,6 +325,32 @@ bool sym_module_find(const struct sym_module *m, uint64_t offset, struct symbol 
     return true;
 }
 
+struct only {
+    uint64_t vaddr;
+    bool any, several;
+};
+
+static void meet(void *arg, const struct symbol *s)
+{
+    struct only *o = arg;
+    o->several |= o->any && s->vaddr != o->vaddr;
+    o->any = true;
+    o->vaddr = s->vaddr;
+}
+
+bool sym_module_find_only(const struct sym_module *m, const char *raw, struct symbol *out)
+{
+    struct only o = {0};
+    if (!m->symbols)
+        return false;
+    symtab_find_name(m->symbols, raw, meet, &o);
+    ssize_t i = o.any && !o.several ? symtab_find(m->symbols, o.vaddr) : -1;
+    if (i < 0)
+        return false;
+    symtab_get(m->symbols, (size_t)i, out);
+    return true;
+}
+
 size_t sym_module_count(const struct sym_module *m)
 {
     return m->symbols ? symtab_count(m->symbols) : 0;

@@ -16,6 +16,9 @@ void sym_module_free(struct sym_module *m);
 /* The symbol at an offset of the file; *index is its number, below sym_module_count. */
 bool sym_module_find(const struct sym_module *m, uint64_t offset, struct symbol *out, size_t *index);
 size_t sym_module_count(const struct sym_module *m);
+/* The function of that raw name, as it is found by its address; false when there is none, or more than one (static
+ * functions of several source files). O(symbols). */
+bool sym_module_find_only(const struct sym_module *m, const char *raw, struct symbol *out);
 
 /* The address that the file itself gives to an offset of executable code in it. */
 bool sym_module_vaddr(const struct sym_module *m, uint64_t offset, uint64_t *vaddr);

@@ -9,6 +9,7 @@
 #include "core/symbols/demangle.h"
 #include "core/base/vec.h"
 #include "core/base/hash64.h"
+#include "core/symbols/symbol_name.h"
 #include "core/base/intern.h"
 #include "decode/image/sym_jit.h"
 #include "decode/image/sym_kernel.h"
@@ -216,10 +217,13 @@ static struct found find_in_file(struct symbolizer *s, const struct addrspace_ma
     if (f->fns[i] == FN_NONE) {
         const char *module = s->accounts.data[f->account].a.module;
         enum fn_kind kind = sym.flags & SYMBOL_PLT                ? FN_PLT
-                            : sym.flags & SYMBOL_PART             ? FN_PART
+                            : sym.flags & SYMBOL_PART || symbol_name_is_cold(sym.name) ? FN_PART
                             : strcmp(module, "[vdso]") == 0 ? FN_VDSO
                                                                   : FN_USER;
-        f->fns[i] = make_function(s, module, sym.name, sym.vaddr, kind);
+        char *name = demangle(sym.name, DEMANGLE_NO_ARGS);
+        f->fns[i] = (kind == FN_PLT ? functions_intern : functions_intern_at)(
+            s->functions, module, sym.name, name ? name : sym.name, sym.vaddr, kind);
+        free(name);
     }
     return (struct found){f->fns[i], f->account, true};
 }

@@ -45,10 +45,24 @@ static uint64_t hash_string(uint64_t h, const char *s)
     return h;
 }
 
-static size_t hash_key(const char *module, const char *raw)
+/* What makes a function one: addr counts only by_addr. */
+struct key {
+    const char *module, *raw;
+    uint64_t addr;
+    bool by_addr;
+};
+
+static size_t hash_key(const struct key *k)
 {
-    uint64_t h = hash_string(0xcbf29ce484222325ULL, raw);
-    return (size_t)hash_string((h ^ 0xff) * 0x100000001b3ULL, module);
+    uint64_t h = hash_string(0xcbf29ce484222325ULL, k->raw);
+    h = hash_string((h ^ 0xff) * 0x100000001b3ULL, k->module);
+    return (size_t)(k->by_addr ? (h ^ k->addr) * 0x100000001b3ULL : h);
+}
+
+static bool is(const struct function *fn, const struct key *k)
+{
+    return fn->by_addr == k->by_addr && (!k->by_addr || fn->addr == k->addr) && strcmp(fn->raw, k->raw) == 0 &&
+           strcmp(fn->module, k->module) == 0;
 }
 
 static size_t block_of(fn_id id, size_t *first)
@@ -64,15 +78,11 @@ static struct function *at(const struct functions *f, fn_id id)
     return &f->storage->blocks[b][id - first];
 }
 
-static fn_id *find(const struct functions *f, const char *module, const char *raw)
+static fn_id *find(const struct functions *f, const struct key *k)
 {
-    size_t i = hash_key(module, raw) & f->mask;
-    while (f->slots[i] != FN_NONE) {
-        const struct function *fn = at(f, f->slots[i]);
-        if (strcmp(fn->raw, raw) == 0 && strcmp(fn->module, module) == 0)
-            break;
+    size_t i = hash_key(k) & f->mask;
+    while (f->slots[i] != FN_NONE && !is(at(f, f->slots[i]), k))
         i = (i + 1) & f->mask;
-    }
     return &f->slots[i];
 }
 
@@ -83,8 +93,10 @@ static void resize(struct functions *f, size_t slots)
     f->mask = slots - 1;
     for (size_t i = 0; i < slots; i++)
         f->slots[i] = FN_NONE;
-    for (fn_id i = 0; i < f->count; i++)
-        *find(f, at(f, i)->module, at(f, i)->raw) = i;
+    for (fn_id i = 0; i < f->count; i++) {
+        const struct function *fn = at(f, i);
+        *find(f, &(struct key){fn->module, fn->raw, fn->addr, fn->by_addr}) = i;
+    }
 }
 
 struct functions *functions_new(void)
@@ -140,38 +152,48 @@ void functions_free(struct functions *f)
 }
 
 /* Under the lock. */
-static fn_id add(struct functions *f, const char *module, const char *raw, const char *name, uint64_t addr,
-                 enum fn_kind kind)
+static fn_id add(struct functions *f, const struct key *k, const char *name, enum fn_kind kind)
 {
-    fn_id *slot = find(f, module, raw);
+    fn_id *slot = find(f, k);
     if (*slot != FN_NONE)
         return *slot;
     if (f->count >= f->mask / 3 * 2) {
         resize(f, (f->mask + 1) * 2);
-        slot = find(f, module, raw);
+        slot = find(f, k);
     }
     size_t first, b = block_of((fn_id)f->count, &first);
     if (!f->storage->blocks[b])
         f->storage->blocks[b] =
             xcalloc((size_t)1 << (b ? FIRST_BITS + b - 1 : FIRST_BITS), sizeof(struct function));
     struct function *fn = at(f, (fn_id)f->count);
-    *fn = (struct function){.addr = addr, .kind = kind};
+    *fn = (struct function){.addr = k->addr, .kind = kind, .by_addr = k->by_addr};
     fn->module =
-        intern_get(f->storage->modules, intern_add(f->storage->modules, module, strlen(module)));
-    fn->raw = xstrdup(raw);
-    fn->name = strcmp(name, raw) == 0 ? fn->raw : xstrdup(name);
+        intern_get(f->storage->modules, intern_add(f->storage->modules, k->module, strlen(k->module)));
+    fn->raw = xstrdup(k->raw);
+    fn->name = strcmp(name, k->raw) == 0 ? fn->raw : xstrdup(name);
     *slot = (fn_id)f->count++;
     atomic_store(&f->storage->count, f->count);
     return *slot;
 }
 
+static fn_id intern(struct functions *f, const struct key *k, const char *name, enum fn_kind kind)
+{
+    pthread_mutex_lock(&f->storage->lock);
+    fn_id id = add(f, k, name, kind);
+    pthread_mutex_unlock(&f->storage->lock);
+    return id;
+}
+
 fn_id functions_intern(struct functions *f, const char *module, const char *raw, const char *name,
                        uint64_t addr, enum fn_kind kind)
 {
-    pthread_mutex_lock(&f->storage->lock);
-    fn_id id = add(f, module, raw, name, addr, kind);
-    pthread_mutex_unlock(&f->storage->lock);
-    return id;
+    return intern(f, &(struct key){module, raw, addr, false}, name, kind);
+}
+
+fn_id functions_intern_at(struct functions *f, const char *module, const char *raw, const char *name,
+                          uint64_t addr, enum fn_kind kind)
+{
+    return intern(f, &(struct key){module, raw, addr, true}, name, kind);
 }
 
 size_t functions_count(const struct functions *f)

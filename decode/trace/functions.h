@@ -1,4 +1,4 @@
-/* The table of functions that a trace refers to: each (module, name) once, by a small number.
+/* The table of functions that a trace refers to: each once, by a small number.
  *
  * Names are bytes from outside: escape them before they reach a terminal or a file. Any thread may add, and look
  * up ids that were handed to it. */
@@ -17,7 +17,7 @@ enum fn_kind {
     FN_KERNEL,
     FN_VDSO,
     FN_PLT,
-    FN_PART,    /* lies apart from its function, and whose it is is not known: f.cold of a stripped file */
+    FN_PART,    /* lies apart from its function, and whose it is is not known: f.cold of a stripped file, or of several f */
     FN_UNKNOWN, /* code whose function is not known: name is "[unknown]" or "[module]" */
     FN_PSEUDO   /* no code at all: "[off cpu]", "[lost]" */
 };
@@ -28,6 +28,7 @@ struct function {
     const char *module; /* path or "[vdso]", "[kernel]", "[unknown]"; never NULL */
     uint64_t addr;      /* start, as an address of the module's file; 0 when unknown */
     enum fn_kind kind;
+    bool by_addr; /* of that name in the module there may be others (static in C, say), at other addresses */
 };
 
 struct functions;
@@ -42,6 +43,9 @@ struct functions *functions_share(const struct functions *f);
 /* The id of (module, raw), added when new; strings are copied. */
 fn_id functions_intern(struct functions *f, const char *module, const char *raw, const char *name,
                        uint64_t addr, enum fn_kind kind);
+/* Where addr tells functions of one name apart: the id of (module, raw, addr). */
+fn_id functions_intern_at(struct functions *f, const char *module, const char *raw, const char *name,
+                          uint64_t addr, enum fn_kind kind);
 
 /* The file whose symbols and code stand for a module: a copy, or the module's own path after its build-id
  * was compared. Strings are copied; the first file of a module stays. NULL: none was used. */

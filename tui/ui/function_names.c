@@ -1,5 +1,6 @@
 #include "tui/ui/function_names.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ struct function_names {
     char **shown; /* by fn_id: in the style, or in full; NULL: as the trace has it */
     char **apart; /* by fn_id: that with the module; NULL: it alone tells it apart */
     uint32_t *module; /* by fn_id: the number of its module */
-    const char **modules; /* by number: what is shown of it */
+    struct intern *paths; /* of modules, by number */
+    const char **modules; /* by number: what is shown of it, the end of its path */
 };
 
 struct function_names *function_names_new(void)
@@ -35,6 +37,7 @@ static void forget(struct function_names *n)
     free(n->apart);
     free(n->module);
     free(n->modules);
+    intern_free(n->paths);
     *n = (struct function_names){.functions = n->functions, .style = n->style};
 }
 
@@ -74,18 +77,17 @@ static const char *in_module(const struct function_names *n, fn_id fn)
 
 static void make_modules(struct function_names *n)
 {
-    struct intern *paths = intern_new();
     VEC(const char *) modules = {0};
+    n->paths = intern_new();
     for (fn_id i = 0; i < n->count; i++) {
         const char *path = functions_get(n->functions, i)->module;
-        n->module[i] = intern_add(paths, path, strlen(path));
+        n->module[i] = intern_add(n->paths, path, strlen(path));
         if (n->module[i] == modules.len)
-            vec_push(&modules, path);
+            vec_push(&modules, intern_get(n->paths, n->module[i]));
     }
     n->modules = xcalloc(modules.len + 1, sizeof *n->modules);
     path_ends(modules.data, modules.len, n->modules);
     vec_free(&modules);
-    intern_free(paths);
 }
 
 /* ---- Functions ---- */
@@ -112,6 +114,17 @@ static void write_full(struct function_names *n, fn_id i)
         return; /* there are no parameters to be had */
     free(n->shown[i]);
     n->shown[i] = demangle_or_copy(fn->raw, DEMANGLE_FULL);
+}
+
+/* Nothing but where it is tells it apart: a static function of another source file, a second destructor. */
+static void write_address(struct function_names *n, fn_id i)
+{
+    const struct function *fn = functions_get(n->functions, i);
+    if (!fn->addr)
+        return;
+    char *name = xasprintf("%s 0x%" PRIx64, in_module(n, i), fn->addr);
+    free(n->shown[i]);
+    n->shown[i] = name;
 }
 
 /* Where the module is known. */
@@ -164,7 +177,9 @@ static void make(struct function_names *n)
     make_modules(n);
     for (fn_id i = 0; i < n->count; i++)
         write_styled(n, i);
-    each_of_a_name(n, true, write_full);
+    if (n->style != NAMES_RAW)
+        each_of_a_name(n, true, write_full);
+    each_of_a_name(n, true, write_address);
     each_of_a_name(n, false, write_module);
     for (fn_id i = 0; i < n->count; i++)
         if (functions_get(n->functions, i)->kind == FN_UNKNOWN && strcmp(in_module(n, i), "[unknown]") == 0)

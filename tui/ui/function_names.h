@@ -1,6 +1,7 @@
 /* The functions of a trace by the names that screens show: in the style that is set, and told apart where two would read
- * the same. "f(int)" and "f(double)" stand with their parameters where that is enough, else with their modules, "init
- * liba.so" and "init libb.so"; unknown code, which has no name, always with its module, "[unknown] libz.so". A module is
+ * the same. "f(int)" and "f(double)" stand with their parameters where that is enough, else functions of one module with
+ * their addresses in it, "parse 0x1196" and "parse 0x11c3", those of several with the modules, "init liba.so" and "init
+ * libb.so"; unknown code, which has no name, always with its module, "[unknown] libz.so". A module is
  * the shortest end of its path that tells it from the trace's others: "libz.so", or "lib/libz.so" and "opt/libz.so".
  *
  * Worked out when first asked for. Strings are bytes from outside, as all names, and live until the next
