@@ -155,6 +155,27 @@ static void test_run(void **state)
     cli_free(&c);
 }
 
+static void test_budget(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        uint64_t instructions;
+    } cases[] = {{"attach -p 1 -r step -t f --budget 3M", 3000000},
+                 {"attach -p 1 -r step -t f --budget 12.5k", 12500},
+                 {"attach -p 1 -r step -t f --budget=2G", 2000000000},
+                 {"attach -p 1 -r step -t f --budget 700", 700}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cli c;
+        takes(&c, cases[i].line);
+        assert_int_equal(c.setup.budget, cases[i].instructions);
+        cli_free(&c);
+    }
+    refuses("attach -p 1 -r step -t f --budget 0", "--budget");
+    refuses("attach -p 1 -r step -t f --budget 3X", "--budget: '3X' is no count: write it as 1200, 12.4k or 3M");
+    refuses("attach -p 1 -r step -t f --budget -3", "--budget");
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -277,7 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commands), cmocka_unit_test(test_attach), cmocka_unit_test(test_run),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_help),
+        cmocka_unit_test(test_budget), cmocka_unit_test(test_refused),  cmocka_unit_test(test_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

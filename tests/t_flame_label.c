@@ -10,18 +10,20 @@
 #include "tests/lib_flame.h"
 #include "tests/lib_gentrace.h"
 #include "tui/timeline/viewport.h"
+#include "tui/ui/name.h"
 
 static const char *names[] = {"handle_request", "std::map<int, long>::find(int const&) const", "f",
                               "日本語の関数", "e\xcc\x81t\xc3\xa9_\x1b[31m\xff"};
 
-static const char *test_name(const void *arg, fn_id fn)
+static const uint32_t dots = 0x2026, tilde = '~';
+
+static void test_name(const void *arg, fn_id fn, char *out, size_t size, int cols)
 {
-    (void)arg;
-    return names[fn % 5];
+    const uint32_t *ellipsis = arg;
+    name_fit(out, size, names[fn % 5], false, (size_t)cols, *ellipsis);
 }
 
-static const struct flame_label_style unicode_style = {.ellipsis = 0x2026,
-                                                       .left = 0x2039,
+static const struct flame_label_style unicode_style = {.left = 0x2039,
                                                        .right = 0x203a,
                                                        .replacement = 0xfffd,
                                                        .unicode = true};
@@ -30,7 +32,6 @@ static const struct flame_label_style ascii_style = {.brackets = true,
                                                      .close = ']',
                                                      .fill = '-',
                                                      .lone = '|',
-                                                     .ellipsis = '~',
                                                      .left = '<',
                                                      .right = '>',
                                                      .replacement = '?'};
@@ -51,7 +52,7 @@ static void labels_stay_inside(void **state)
             viewport_zoom_in(&v, (int)(gen_random(&seed) % 150));
         picture_render(&p, viewport_window(&v), &row);
         picture_render(&q, viewport_window(&v), &row);
-        flame_render_labels(&q.axis, style, test_name, NULL, q.cells);
+        flame_render_labels(&q.axis, style, test_name, style == &unicode_style ? &dots : &tilde, q.cells);
         for (int c = 0; c < 150; c++) {
             const struct flame_cell *cell = &q.cells[c];
             assert_ptr_equal(cell->ink, p.cells[c].ink);
@@ -109,19 +110,19 @@ static void label_levels(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         picture_render(&p, flame_window_ns(cases[i].from, cases[i].to, cases[i].cols), &row);
-        flame_render_labels(&p.axis, &ascii_style, test_name, NULL, p.cells);
+        flame_render_labels(&p.axis, &ascii_style, test_name, &tilde, p.cells);
         assert_string_equal(text_of(&p, text), cases[i].text);
         picture_free(&p);
     }
     /* Without brackets two cells stay a plain colour, even where the span goes on outside. */
     for (uint64_t from = 0; from <= 100; from += 100) {
         picture_render(&p, flame_window_ns(from, 300, 2), &row);
-        flame_render_labels(&p.axis, &unicode_style, test_name, NULL, p.cells);
+        flame_render_labels(&p.axis, &unicode_style, test_name, &dots, p.cells);
         assert_string_equal(text_of(&p, text), "##");
         picture_free(&p);
     }
     picture_render(&p, flame_window_ns(0, 400, 3), &row);
-    flame_render_labels(&p.axis, &unicode_style, test_name, NULL, p.cells);
+    flame_render_labels(&p.axis, &unicode_style, test_name, &dots, p.cells);
     assert_int_equal(p.cells[0].cp, 'f');
     assert_int_equal(p.cells[2].cp, 0x2026);
     picture_free(&p);

@@ -12,6 +12,7 @@
 
 #include "core/symbols/demangle.h"
 #include "tui/ui/function_names.h"
+#include "tui/ui/stack_line.h"
 
 struct named {
     const char *module, *raw, *name;
@@ -69,6 +70,11 @@ static void overloads_have_parameters(void **state)
         assert_string_equal(function_names_get(names, (fn_id)i), cases[i].name);
     assert_string_equal(function_names_get(names, later), "f");
     assert_string_equal(function_names_in_module(names, 0), "f(int)");
+    /* Each is found by what stands there, only those by their module that stand with it. */
+    for (size_t i = 0; i < n; i++)
+        assert_true(function_names_occur(names, cases[i].name));
+    assert_true(function_names_occur(names, "NIT LIBa"));
+    assert_false(function_names_occur(names, "fini liba.so"));
     assert_string_equal(function_names_in_module(names, (fn_id)n - 3), "[unknown]");
     function_names_free(names);
     functions_free(f);
@@ -191,9 +197,87 @@ static void modules_of_one_file_name(void **state)
     functions_free(f);
 }
 
+/* c++filt: app::handle(std::string const&, long), app::handle(int). */
+static struct functions *overloads(struct function_names *names, enum name_style style)
+{
+    static const struct named cases[] = {{"a", "_ZN3app6handleERKSsl", NULL},
+                                         {"a", "_ZN3app6handleEi", NULL},
+                                         {"a", "_ZN3app4loneERKSsl", NULL},
+                                         {"a", "main", NULL},
+                                         {"a", "run", NULL}};
+    struct functions *f = functions_of(cases, COUNT(cases));
+    function_names_set(names, f, style);
+    return f;
+}
+
+/* Only where they tell two apart parameters outlast the scopes, in every style. */
+static void in_a_room(void **state)
+{
+    (void)state;
+    static const struct {
+        enum name_style style;
+        int cols;
+        const char *string, *integer, *lone;
+    } cases[] = {
+        {NAMES_SHORT, 60, "app::handle(std::string const&, long)", "app::handle(int)", "app::lone"},
+        {NAMES_SHORT, 15, "handle(std::st…", "handle(int)", "app::lone"},
+        {NAMES_SHORT, 10, "handle(st…", "handle(in…", "app::lone"},
+        {NAMES_FULL, 60, "app::handle(std::string const&, long)", "app::handle(int)", "app::lone(std::string const&, long)"},
+        {NAMES_FULL, 15, "handle(std::st…", "handle(int)", "app::lone"},
+        {NAMES_RAW, 15, "_ZN3app6handle…", "_ZN3app6handle…", "_ZN3app4loneER…"},
+    };
+    struct function_names *names = function_names_new();
+    char out[100];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct functions *f = overloads(names, cases[i].style);
+        const char *want[] = {cases[i].string, cases[i].integer, cases[i].lone};
+        for (fn_id fn = 0; fn < 3; fn++) {
+            function_names_fit(names, fn, out, sizeof out, cases[i].cols, glyphs_of(GLYPHS_UNICODE));
+            assert_string_equal(out, want[fn]);
+            function_names_fit_in_module(names, fn, out, sizeof out, cases[i].cols, glyphs_of(GLYPHS_UNICODE));
+            assert_string_equal(out, want[fn]);
+        }
+        function_names_set(names, NULL, NAMES_SHORT);
+        functions_free(f);
+    }
+    function_names_free(names);
+}
+
+static void stacks_on_a_line(void **state)
+{
+    (void)state;
+    static const fn_id calls[] = {0, 4, 3};
+    static const struct {
+        int cols;
+        bool whole;
+        const char *want;
+    } cases[] = {
+        /* 37 + 3 + 3 + 3 + 4 of the names and what stands between, 15 of the frame. */
+        {65, true, "stack  main > run > [app::handle(std::string const&, long)]"},
+        {65, false, "stack  ... > main > run > [app::handle(std::string const&, long)]"},
+        {64, true, "stack  main > run > [handle(std::string const&, long)]"},
+        {50, true, "stack  main > run > [handle(std::string co…]"},
+        {40, true, "stack  main > run > [handle(std:…]"},
+        {30, true, "stack  ... > run > [handle]"}, /* of 15 half for a name: 7; 6 + 3 + 3 and 3 + 4 are too many */
+    };
+    struct function_names *names = function_names_new();
+    struct functions *f = overloads(names, NAMES_SHORT);
+    char out[256];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        stack_line_write(out, sizeof out, names, calls, 3, cases[i].whole, true, cases[i].cols,
+                         glyphs_of(GLYPHS_UNICODE));
+        assert_string_equal(out, cases[i].want);
+    }
+    stack_line_write(out, 20, names, calls, 3, true, true, 65, glyphs_of(GLYPHS_UNICODE));
+    assert_string_equal(out, "stack  main > run >");
+    function_names_free(names);
+    functions_free(f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(overloads_have_parameters), cmocka_unit_test(in_every_style),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(overloads_have_parameters), cmocka_unit_test(in_a_room),
+                                       cmocka_unit_test(stacks_on_a_line), cmocka_unit_test(in_every_style),
                                        cmocka_unit_test(told_apart_by_address),
         cmocka_unit_test(another_table_of_the_same), cmocka_unit_test(modules_of_one_file_name)};
     return cmocka_run_group_tests(tests, NULL, NULL);

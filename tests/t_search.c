@@ -275,40 +275,89 @@ static void short_names(void **state)
 {
     (void)state;
     const struct {
-        const char *full, *no_args, *no_templates, *last;
+        const char *whole, *no_templates, *parameters, *bare;
     } cases[] = {
         {"main", "main", "main", "main"},
-        {"f(int, char*)", "f", "f", "f"},
-        {"std::map<int, Foo<T> >::find(int const&) const", "std::map<int, Foo<T> >::find",
-         "std::map::find", "find"},
-        {"operator<<(std::ostream&, Foo const&)", "operator<<", "operator<<", "operator<<"},
-        {"ns::Foo::operator()(int) const", "ns::Foo::operator()", "ns::Foo::operator()", "operator()"},
-        {"bool operator< <int>(A<int>, A<int>)", "bool operator< <int>", "bool operator< ", "bool operator< "},
-        {"(anonymous namespace)::run(int)", "(anonymous namespace)::run", "(anonymous namespace)::run",
-         "run"},
-        {"a::b(int)::{lambda(char)#1}::operator()(char) const", "a::b::{lambda(char)#1}::operator()",
-         "a::b::{lambda(char)#1}::operator()", "operator()"},
-        {"<alloc::vec::Vec<T> as core::ops::Drop>::drop", "<alloc::vec::Vec<T> as core::ops::Drop>::drop",
-         "<alloc::vec::Vec<T> as core::ops::Drop>::drop", "drop"},
-        {"core::ptr::read::<u8>", "core::ptr::read::<u8>", "core::ptr::read", "read"},
+        {"f(int, char*)", "f(int, char*)", "f(int, char*)", "f"},
+        {"std::map<int, Foo<T> >::find(Map<int> const&) const", "std::map::find(Map<int> const&) const",
+         "find(Map<int> const&) const", "find"},
+        {"operator<<(std::ostream&, Foo const&)", "operator<<(std::ostream&, Foo const&)",
+         "operator<<(std::ostream&, Foo const&)", "operator<<"},
+        {"ns::Foo::operator()(int) const", "ns::Foo::operator()(int) const", "operator()(int) const", "operator()"},
+        {"bool operator< <int>(A<int>, A<int>)", "bool operator< (A<int>, A<int>)", "bool operator< (A<int>, A<int>)",
+         "bool operator< "},
+        {"(anonymous namespace)::run(int)", "(anonymous namespace)::run(int)", "run(int)", "run"},
+        {"a::b(int)::{lambda(char)#1}::operator()(char) const", "a::b::{lambda(char)#1}::operator()(char) const",
+         "operator()(char) const", "operator()"},
+        {"a::f(void (*)(b::c))", "a::f(void (*)(b::c))", "f(void (*)(b::c))", "f"},
+        {"a::f(int) lib/b.so", "a::f(int) lib/b.so", "f(int) lib/b.so", "f"},
+        {"a::f lib/b.so", "a::f lib/b.so", "f lib/b.so", "f lib/b.so"},
+        {"<alloc::vec::Vec<T> as core::ops::Drop>::drop", "<alloc::vec::Vec<T> as core::ops::Drop>::drop", "drop",
+         "drop"},
+        {"core::ptr::read::<u8>", "core::ptr::read", "read", "read"},
         {"weird<unclosed(", "weird<unclosed(", "weird<unclosed(", "weird<unclosed("},
         {"x::", "x::", "x::", "x::"},
         {"", "", "", ""},
     };
+    static const unsigned parts[] = {NAME_WHOLE, NAME_SCOPES | NAME_PARAMETERS, NAME_PARAMETERS, 0};
     char out[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *want[] = {cases[i].full, cases[i].no_args, cases[i].no_templates, cases[i].last};
-        for (int level = 0; level < NAME_LEVELS; level++) {
-            name_write(out, sizeof out, cases[i].full, (enum name_level)level);
-            assert_string_equal(out, want[level]);
+        const char *want[] = {cases[i].whole, cases[i].no_templates, cases[i].parameters, cases[i].bare};
+        for (size_t k = 0; k < 4; k++) {
+            name_write(out, sizeof out, cases[i].whole, parts[k]);
+            assert_string_equal(out, want[k]);
         }
     }
-    assert_int_equal(name_write(out, 5, "abcdefgh", NAME_FULL), 4);
+    name_write(out, sizeof out, "a<b>::c<d>(e<f>)", NAME_SCOPES | NAME_TEMPLATES);
+    assert_string_equal(out, "a<b>::c<d>");
+    assert_int_equal(name_write(out, 5, "abcdefgh", NAME_WHOLE), 4);
     assert_string_equal(out, "abcd");
-    assert_int_equal(name_fit(out, sizeof out, "a::bc(int)", 10), NAME_FULL);
-    assert_int_equal(name_fit(out, sizeof out, "a::bc(int)", 9), NAME_NO_ARGUMENTS);
-    assert_int_equal(name_fit(out, sizeof out, "a::bc(int)", 4), NAME_LAST);
-    assert_int_equal(name_fit(out, sizeof out, "a::bc(int)", 1), NAME_LAST);
+}
+
+static void names_in_a_room(void **state)
+{
+    (void)state;
+    static const char handle[] = "app::Pool<int>::handle(std::string const&, long)";
+    const struct {
+        const char *name;
+        bool overload;
+        size_t cols;
+        const char *want;
+    } cases[] = {
+        {handle, true, 48, handle},
+        {handle, true, 47, "app::Pool::handle(std::string const&, long)"},
+        {handle, true, 43, "app::Pool::handle(std::string const&, long)"},
+        {handle, true, 42, "handle(std::string const&, long)"},
+        {handle, true, 32, "handle(std::string const&, long)"},
+        {handle, true, 31, "handle(std::string const&, lon…"},
+        {handle, true, 9, "handle(s…"},
+        {handle, true, 8, "handle"},
+        {handle, true, 6, "handle"},
+        {handle, true, 5, "hand…"},
+        {handle, true, 3, "ha…"},
+        {handle, true, 2, "ha"},
+        {handle, true, 0, ""},
+        {handle, false, 48, handle},
+        {handle, false, 47, "app::Pool<int>::handle"},
+        {handle, false, 22, "app::Pool<int>::handle"},
+        {handle, false, 21, "app::Pool::handle"},
+        {handle, false, 16, "handle"},
+        {handle, false, 5, "hand…"},
+        {"helper a/libplug.so", false, 19, "helper a/libplug.so"},
+        {"helper a/libplug.so", false, 12, "helper a/li…"},
+    };
+    char out[256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const size_t len = name_fit(out, sizeof out, cases[i].name, cases[i].overload, cases[i].cols, 0x2026);
+        assert_string_equal(out, cases[i].want);
+        assert_int_equal(len, strlen(cases[i].want));
+    }
+    name_fit(out, sizeof out, handle, true, 10, '~');
+    assert_string_equal(out, "handle(st~");
+    name_cut(out, sizeof out, "abcd", 4, 0x2026);
+    assert_string_equal(out, "abcd");
+    name_cut(out, sizeof out, "abcde", 4, 0x2026);
+    assert_string_equal(out, "abc…");
 }
 
 int main(void)
@@ -316,7 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matches_in_order), cmocka_unit_test(field_F14_names_and_patterns),
         cmocka_unit_test(selection_walks),  cmocka_unit_test(folding),
-        cmocka_unit_test(short_names),
+        cmocka_unit_test(short_names),      cmocka_unit_test(names_in_a_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

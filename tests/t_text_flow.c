@@ -112,20 +112,6 @@ static void names_with_everything_in_them(void **state)
            "f(int => 5 x)+0x2 100-120 e / operator=>  110-120");
 }
 
-/* As c++filt and rustfilt have them; what perf has demangled itself stays as it is. */
-static void mangled_names(void **state)
-{
-    (void)state;
-    expect(AT("100") "tr strt" NOWHERE " => 1000 _ZN3app6handleEd+0x0 (m)\n"
-           AT("110") "call 1010 _ZN3app6handleEd+0x10 (m) => 2000 _RNvC4prog5parse+0x0 (m)\n"
-           AT("115") "call 2010 _RNvC4prog5parse+0x10 (m) => 3000 _Z+0x0 (m)\n"
-           AT("117") "call 3010 _Z+0x10 (m) => 4000 app::handle(int)+0x0 (m)\n"
-           AT("118") "return 4008 app::handle(int)+0x8 (m) => 3015 _Z+0x15 (m)\n"
-           AT("119") "return 3020 _Z+0x20 (m) => 2015 _RNvC4prog5parse+0x15 (m)\n"
-           AT("120") "return 2020 _RNvC4prog5parse+0x20 (m) => 1015 _ZN3app6handleEd+0x15 (m)\n",
-           "app::handle 100-120 e / prog::parse 110-120 / _Z 115-119 / app::handle(int) 117-118");
-}
-
 static void time_is_spread_over_calls(void **state)
 {
     (void)state;
@@ -549,7 +535,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_every_length),
         cmocka_unit_test(names_with_everything_in_them),
-        cmocka_unit_test(mangled_names),
         cmocka_unit_test(time_is_spread_over_calls),
         cmocka_unit_test(tracing_that_stops),
         cmocka_unit_test(kernel_entries),

@@ -152,6 +152,26 @@ static void searching(void **state)
     act(&r, ACT_CANCEL);
     draw(&r);
     assert_false(golden_find(r.s, "Search /"));
+    /* A text as wide as the screen leaves what was found. */
+    char pattern[120];
+    memset(pattern, 'x', sizeof pattern);
+    memcpy(pattern, "str_append|", 11);
+    pattern[sizeof pattern - 1] = '\0';
+    act_with(&r, ACT_SEARCH, pattern);
+    draw(&r);
+    assert_true(golden_find(r.s, "Search /str_append|xxx"));
+    assert_true(golden_find(r.s, "…/ ") && golden_find(r.s, " match 1 of 4"));
+    rig_close(&r);
+    /* As it is shown, so it is found. */
+    opened(&r, "thread 7 a\n+ 0 main /bin/prog s\n+ 100 helper /a/libplug.so s\n- 200\n+ 300 helper /b/libplug.so s\n"
+               "- 400\n- 1000\n");
+    act_with(&r, ACT_SEARCH, "helper b/libplug.so");
+    assert_int_equal(selected(&r)->start_ns, 300);
+    act_with(&r, ACT_SEARCH, "=helper a/libplug.so");
+    assert_int_equal(selected(&r)->start_ns, 100);
+    act_with(&r, ACT_SEARCH, "helper");
+    draw(&r);
+    assert_true(golden_find(r.s, "match 1 of 2"));
     rig_close(&r);
 }
 
@@ -208,6 +228,27 @@ static void aggregates(void **state)
     int width = viewport_col_of(&r.tl->view, selected(&r)->end_ns) -
                 viewport_col_of(&r.tl->view, selected(&r)->start_ns);
     assert_in_range(width, 30, 36);
+    /* Of a call that was asked for itself, Enter shows all, whatever shares its column: the first of f1. */
+    act(&r, ACT_ZOOM_ALL);
+    act(&r, ACT_LONGEST_CHILD);
+    act(&r, ACT_TRACE_START);
+    act_with(&r, ACT_SEARCH, "f1");
+    assert_int_equal(selected(&r)->start_ns, 1000 + 20 * 1);
+    act(&r, ACT_ZOOM_ALL);
+    draw(&r);
+    assert_true(golden_find(r.s, "in this column: 30 calls"));
+    assert_true(golden_find(r.s, "Enter fits this call"));
+    act(&r, ACT_OPEN);
+    assert_int_equal(selected(&r)->start_ns, 1000 + 20 * 1);
+    assert_int_equal(viewport_col_of(&r.tl->view, 1020), 30); /* 5 ns of 8 columns, the most, in the middle of 100 */
+    assert_int_equal(viewport_col_of(&r.tl->view, 1025), 70);
+    /* A step beside it, and it is the column again. */
+    act(&r, ACT_ZOOM_ALL);
+    act(&r, ACT_SPAN_NEXT);
+    draw(&r);
+    assert_true(golden_find(r.s, "Enter zooms there"));
+    act(&r, ACT_OPEN);
+    assert_int_equal(selected(&r)->start_ns, 1000 + 20 * 17);
     rig_close(&r);
 }
 

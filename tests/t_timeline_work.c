@@ -1,5 +1,5 @@
 /* Work that goes on between the frames of the Timeline screen, driven by a loop as in the program: recursion
- * folded, matches looked for in thousands of rows. */
+ * folded, matches looked for in thousands of rows, a range written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,10 @@
 #include <cmocka.h>
 
 #include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/lib_gentrace.h"
 #include "tests/lib_golden.h"
@@ -211,6 +213,45 @@ static void matches_are_found_between_frames(void **state)
     rig_close(&at_once);
 }
 
+static size_t lines_of(const char *path)
+{
+    size_t n = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    for (int c; (c = getc(f)) != EOF;)
+        n += c == '\n';
+    fclose(f);
+    return n;
+}
+
+/* A range that is still open is what is written, from A to the cursor, as its totals stand there. */
+static void an_open_range_is_written(void **state)
+{
+    (void)state;
+    struct rig r;
+    char dir[] = "/tmp/mtui-range-XXXXXX", path[64], command[100];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/f.tsv", dir);
+    snprintf(command, sizeof command, "functions %s", path);
+    opened(&r, "thread 7 a\n+ 0 main\n+ 100 f\n- 200\n+ 300 g\n- 400\n+ 500 h\n- 600\n- 1000\n");
+    act_with(&r, ACT_GOTO, "350ns");
+    act(&r, ACT_RANGE);
+    act_with(&r, ACT_EXPORT, command);
+    assert_string_equal(r.m->say, "the range has no length yet: move the cursor, or drop it with Esc");
+    assert_int_equal(access(path, F_OK), -1);
+    act_with(&r, ACT_GOTO, "250ns");
+    draw(&r);
+    assert_true(golden_find(r.s, "thread 7: 2 spans"));
+    act_with(&r, ACT_EXPORT, command);
+    assert_non_null(strstr(r.m->say, "(the range A-B only)"));
+    assert_int_equal(lines_of(path), 1 + 2); /* main and g, below the titles */
+    assert_int_equal(r.m->range_start_ns, 250);
+    assert_int_equal(r.m->range_end_ns, 350);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+    rig_close(&r);
+}
+
 int main(void)
 {
     setlocale(LC_ALL, "C.UTF-8");
@@ -219,6 +260,7 @@ int main(void)
         cmocka_unit_test(folding_is_stopped),
         cmocka_unit_test(folding_while_it_grows),
         cmocka_unit_test(matches_are_found_between_frames),
+        cmocka_unit_test(an_open_range_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

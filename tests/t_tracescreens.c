@@ -247,6 +247,39 @@ static void events_follow(void **state)
     rig_close(&r);
 }
 
+/* Where one call ends as the next begins, Events stands on the one that the cursor means. */
+static void events_stand_on_the_call(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t depth;
+        const char *kind, *name;
+        size_t leads_to;
+    } cases[] = {{SIZE_MAX, "ret", "f", 1}, {1, "call", "g", 1}, {2, "call", "h", 2}, {3, "ret", "f", 1}};
+    struct rig r;
+    rig_open_view(&r, &view_event,
+                  "thread 7 a\n+ 0 main\n+ 100 f\n- 200\n+ 200 g\n+ 200 h\n- 300\n- 300\n- 1000\n"
+                  "thread 8 b\n+ 0 main\n+ 200 other\n- 300\n- 1000\n",
+                  30, 100);
+    for (int all = 0; all < 2; all++) {
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            model_set_cursor(r.m, 7, 0);
+            r.ops->changed(r.view, MODEL_CURSOR);
+            model_set_cursor_call(r.m, 7, 200, cases[i].depth);
+            r.ops->changed(r.view, MODEL_CURSOR);
+            draw(&r);
+            char row[40];
+            snprintf(row, sizeof row, "%-9s %5zu", cases[i].kind, cases[i].kind[0] == 'r' ? 1 : cases[i].depth);
+            assert_true(chosen_has(&r, row) && chosen_has(&r, cases[i].name));
+            act_drawn(&r, ACT_OPEN, NULL);
+            assert_int_equal(r.m->cursor_depth, cases[i].leads_to);
+            assert_int_equal(r.m->cursor_ns, cases[i].kind[0] == 'r' ? 100 : 200);
+        }
+        act_drawn(&r, ACT_THREADS, NULL);
+    }
+    rig_close(&r);
+}
+
 static void events_ends_and_filters(void **state)
 {
     (void)state;
@@ -410,7 +443,7 @@ int main(void)
         cmocka_unit_test(gap_in_events),
         cmocka_unit_test(field_F14_functions_lead_to_calls),
         cmocka_unit_test(functions_of_a_range),  cmocka_unit_test(events_follow),
-        cmocka_unit_test(events_ends_and_filters), cmocka_unit_test(source_lines),
+        cmocka_unit_test(events_stand_on_the_call), cmocka_unit_test(events_ends_and_filters), cmocka_unit_test(source_lines),
         cmocka_unit_test(histogram_in_a_column),
         cmocka_unit_test(histogram_folds_the_shortest),
     };

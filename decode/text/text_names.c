@@ -5,7 +5,6 @@
 
 #include "core/base/alloc.h"
 #include "core/base/vec.h"
-#include "core/symbols/demangle.h"
 
 #define CACHE_SIZE 16384
 
@@ -104,13 +103,9 @@ static fn_id intern(struct text_names *n, const struct perf_text_place *place,
     size_t second = n->strings.len;
     if (!add_string(n, module))
         return FN_NONE;
-    const char *raw = n->strings.data;
-    /* perf can have been built without a demangler, or with one that is too old for this name. */
-    char *name = begins(symbol, "_Z") || begins(symbol, "_R") ? demangle(raw, DEMANGLE_NO_ARGS) : NULL;
-    fn_id fn = functions_intern(n->functions, n->strings.data + second, raw, name ? name : raw, 0,
-                                kind_of(place, symbol));
-    free(name);
-    return fn;
+    const char *name = n->strings.data;
+    return functions_intern(n->functions, n->strings.data + second, name, name, 0,
+                            kind_of(place, symbol));
 }
 
 static bool is_same(const struct text_names *n, const struct cached *c, const struct perf_text_place *p)

@@ -21,7 +21,7 @@ const struct list_column compare_columns[CMP_COUNT] = {
     [CMP_TOTAL_DIFF] = {.title = "TOTAL DIFF", .cols = 11, .priority = 5, .right = true},
     [CMP_TOTAL] = {.title = "TOTAL", .cols = 10, .priority = 6, .right = true},
     [CMP_TOTAL_MEDIAN] = {.title = "MED.TOTAL", .cols = 10, .priority = 7, .right = true},
-    [CMP_NAME] = {.title = "FUNCTION", .cols = 20, .priority = 0, .stretch = true, .rising = true},
+    [CMP_NAME] = {.title = "FUNCTION", .cols = 20, .priority = 0, .stretch = true, .rising = true, .name = true},
 };
 
 const char *const compare_fields[CMP_COUNT] = {
@@ -228,6 +228,7 @@ void compare_rows_cell(const struct compare_rows *r, size_t row, enum compare_co
         break;
     case CMP_NAME:
         snprintf(cell->text, LIST_CELL_MAX, "%s", name_of(r, c));
+        cell->overload = function_names_overload(r->names, c->fn);
         break;
     case CMP_COUNT:
         break;

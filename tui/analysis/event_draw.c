@@ -7,7 +7,7 @@
 #include "core/base/fmt.h"
 #include "tui/ui/bar.h"
 #include "tui/ui/line.h"
-#include "tui/ui/name.h"
+#include "tui/ui/stack_line.h"
 #include "tui/timeline/ruler.h"
 
 #define GUTTER       2 /* for the pointer */
@@ -25,6 +25,11 @@ struct places {
 
 struct event_text {
     char name[400], detail[400];
+};
+
+/* The columns that there are for them. */
+struct event_room {
+    int indent, name, detail;
 };
 
 static const char *kind_text(const struct event *ev)
@@ -55,13 +60,13 @@ static size_t open_calls(const struct trace *t, const struct event *ev)
     return d;
 }
 
-static void span_text(const struct trace *t, struct function_names *names, const struct event *ev, int indent, int cols,
-                      struct event_text *out)
+static void span_text(const struct trace *t, struct function_names *names, const struct event *ev,
+                      struct event_room room, const struct glyphs *g, struct event_text *out)
 {
     char plain[300], d[FMT_MAX];
     const struct span *s = ev->span;
-    name_fit(plain, sizeof plain, function_names_get(names, s->fn), cols > indent ? (size_t)(cols - indent) : 1);
-    snprintf(out->name, sizeof out->name, "%*s%s", indent, "", plain);
+    function_names_fit(names, s->fn, plain, sizeof plain, room.name - room.indent, g);
+    snprintf(out->name, sizeof out->name, "%*s%s", room.indent, "", plain);
     if (ev->kind == EVENT_RETURN)
         snprintf(out->detail, sizeof out->detail, "%s%s",
                  ruler_duration(d, s->end_ns - s->start_ns, trace_info(t)->instructions),
@@ -70,8 +75,10 @@ static void span_text(const struct trace *t, struct function_names *names, const
                                               : "");
     else if (s->flags & SPAN_INFERRED_START)
         snprintf(out->detail, sizeof out->detail, "start inferred");
-    else if (caller_of(t, ev) != FN_NONE)
-        snprintf(out->detail, sizeof out->detail, "from %.300s", function_names_get(names, caller_of(t, ev)));
+    else if (caller_of(t, ev) != FN_NONE) {
+        function_names_fit(names, caller_of(t, ev), plain, sizeof plain, room.detail - (int)strlen("from "), g);
+        snprintf(out->detail, sizeof out->detail, "from %s", plain);
+    }
 }
 
 /* The bytes of a gap, and where they stand in the trace data. */
@@ -95,12 +102,12 @@ static void gap_text(const struct trace *t, const struct gap *g, struct event_te
              ruler_duration(d, g->end_ns - g->start_ns, trace_info(t)->instructions), g->detail, bytes);
 }
 
-static void text_of(const struct trace *t, struct function_names *names, const struct event *ev, int indent, int cols,
-                    struct event_text *out)
+static void text_of(const struct trace *t, struct function_names *names, const struct event *ev,
+                    struct event_room room, const struct glyphs *g, struct event_text *out)
 {
     out->name[0] = out->detail[0] = '\0';
     if (ev->span) {
-        span_text(t, names, ev, indent, cols, out);
+        span_text(t, names, ev, room, g, out);
     } else if (ev->gap) {
         gap_text(t, ev->gap, out);
     } else {
@@ -108,34 +115,23 @@ static void text_of(const struct trace *t, struct function_names *names, const s
     }
 }
 
-/* "stack  a > b > c": the calls that are open there, that of the event the last; the outermost give way. */
+/* The calls that are open there, that of the event the last. */
 static void stack_text(const struct trace *t, struct function_names *names, const struct event *ev, char *out,
-                       size_t size, int cols)
+                       size_t size, int cols, const struct glyphs *g)
 {
-    char name[300], tail[400] = "";
-    size_t depth = ev->span ? ev->depth + 1 : ev->thread != SIZE_MAX ? open_calls(t, ev) : 0;
-    size_t room = cols > 40 ? (size_t)cols - 13 : 27;
-    while (depth > 0) {
+    fn_id calls[STACK_LINE_MAX];
+    size_t depth = ev->span ? ev->depth + 1 : ev->thread != SIZE_MAX ? open_calls(t, ev) : 0, n = 0;
+    for (; depth > 0 && n < STACK_LINE_MAX; depth--) {
         const struct span *s = ev->span && depth == ev->depth + 1
                                    ? ev->span
                                    : trace_row_at(t, ev->thread, depth - 1, ev->span ? ev->span->start_ns : ev->time_ns);
         if (!s)
             break;
-        name_fit(name, sizeof name, function_names_get(names, s->fn), room / 2);
-        size_t len = strlen(name), used = strlen(tail);
-        if (used && used + len + 3 > room)
-            break;
-        if (used + len + 4 > sizeof tail)
-            break;
-        memmove(tail + len + (used ? 3 : 0), tail, used + 1);
-        memcpy(tail, name, len);
-        if (used)
-            memcpy(tail + len, " > ", 3);
-        else
-            tail[len] = '\0';
-        depth--;
+        calls[n++] = s->fn;
     }
-    snprintf(out, size, "%s%s%s", tail[0] ? "stack  " : "", depth ? "... > " : "", tail);
+    *out = '\0';
+    if (n)
+        stack_line_write(out, size, names, calls, n, depth == 0, false, cols, g);
 }
 
 static struct style style_of(const struct event *ev, bool chosen)
@@ -188,7 +184,7 @@ static void draw_row(const struct event_list *l, const struct trace *t, struct f
     const bool detail = ev->kind != EVENT_MARK && p->detail; /* a mark is one sentence */
     const int wide = (detail ? p->detail - 1 : r.cols) - p->symbol;
     int indent = ev->span ? 2 * (int)(ev->depth - shallowest) : 0;
-    text_of(t, names, ev, indent > wide / 2 ? wide / 2 : indent, wide, &text);
+    text_of(t, names, ev, (struct event_room){indent > wide / 2 ? wide / 2 : indent, wide, DETAIL_COLS - 1}, g, &text);
     if (ev->thread != SIZE_MAX) {
         int at = trace_cpu_at(t, ev->thread, ev->time_ns);
         snprintf(tid, sizeof tid, "%d", (int)trace_thread(t, ev->thread)->tid);
@@ -247,7 +243,7 @@ static void draw_gap_pane(const struct trace *t, struct function_names *names, c
     line_draw(s, r.row + 1 + why, r.col + 1, r.cols - 1, line, (struct style){0}, g);
     if (r.rows - why < 3)
         return;
-    stack_text(t, names, ev, line, sizeof line, wide);
+    stack_text(t, names, ev, line, sizeof line, wide, g);
     line_cut(s, r.row + 2 + why, r.col + 1, wide, line, (struct style){0}, g);
 }
 
@@ -258,7 +254,7 @@ void event_draw_pane(const struct event_list *l, const struct trace *t, struct f
     struct event_text text;
     if (!ev || r.rows < 3)
         return;
-    text_of(t, names, ev, 0, r.cols, &text);
+    text_of(t, names, ev, (struct event_room){0, r.cols, r.cols > 40 ? r.cols / 2 : 20}, g, &text);
     const struct span *call = ev->span;
     char line[sizeof text.detail + 400];
     bar_draw_rule(s, r.row, r.col, r.cols, call ? function_names_in_module(names, call->fn) : text.name, kind_text(ev),
@@ -270,6 +266,6 @@ void event_draw_pane(const struct event_list *l, const struct trace *t, struct f
     snprintf(line, sizeof line, "%.300s%s%s   clock %" PRIu64, call ? function_names_module(names, call->fn) : "",
              call && text.detail[0] ? "   " : "", text.detail, ev->time_ns);
     line_draw(s, r.row + 1, r.col + 1, r.cols - 1, line + strspn(line, " "), (struct style){0}, g);
-    stack_text(t, names, ev, line, sizeof line, r.cols - 2);
+    stack_text(t, names, ev, line, sizeof line, r.cols - 2, g);
     line_cut(s, r.row + 2, r.col + 1, r.cols - 2, line, (struct style){0}, g);
 }

@@ -56,6 +56,23 @@ void event_list_goto(struct event_list *l, uint64_t t_ns, size_t n)
     event_list_fill(l, n);
 }
 
+void event_list_goto_call(struct event_list *l, uint64_t t_ns, size_t thread, size_t depth, size_t n)
+{
+    struct event ev;
+    long ahead = 0;
+    bool found = false;
+    if (!l->before)
+        return;
+    event_list_goto(l, t_ns, n);
+    struct events *e = events_copy(l->before);
+    events_seek(e, t_ns);
+    for (; !found && events_next(e, &ev) && ev.time_ns == t_ns; ahead++)
+        found = ev.kind == EVENT_CALL && ev.thread == thread && ev.depth == depth;
+    events_free(e);
+    if (found)
+        event_list_move(l, ahead - 1, n);
+}
+
 void event_list_stand(struct event_list *l, uint64_t t_ns, size_t n)
 {
     if (!l->before)

@@ -20,10 +20,13 @@ void event_list_free(struct event_list *l);
 /* The screen has n rows: reads as many. */
 void event_list_fill(struct event_list *l, size_t n);
 
-/* Goes to the first event at or behind t and chooses it, a third down the screen. */
 /* The first row is the first event at or behind t. */
 void event_list_stand(struct event_list *l, uint64_t t_ns, size_t n);
+/* Goes to the first event at or behind t and chooses it, a third down the screen. */
 void event_list_goto(struct event_list *l, uint64_t t_ns, size_t n);
+
+/* The same; of the events of that time it chooses the call that stands on that thread and depth, if there is one. */
+void event_list_goto_call(struct event_list *l, uint64_t t_ns, size_t thread, size_t depth, size_t n);
 
 /* Moves the choice by delta events, scrolling where needed. */
 void event_list_move(struct event_list *l, long delta, size_t n);

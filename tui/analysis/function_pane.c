@@ -8,7 +8,6 @@
 #include "core/base/fmt.h"
 #include "tui/ui/bar.h"
 #include "tui/ui/line.h"
-#include "tui/ui/name.h"
 #include "tui/timeline/ruler.h"
 #include "tui/ui/worker.h"
 
@@ -102,12 +101,12 @@ void function_pane_step(struct function_pane *p, int delta)
 
 #define EDGE_NAME_COL 10 /* behind the share */
 
-static void name_of(struct function_names *names, fn_id fn, int cols, char *out, size_t size)
+static void name_of(struct function_names *names, fn_id fn, int cols, const struct glyphs *g, char *out, size_t size)
 {
     if (fn == FN_NONE)
         snprintf(out, size, "(outermost)");
     else
-        name_fit(out, size, function_names_get(names, fn), cols > 0 ? (size_t)cols : 0);
+        function_names_fit(names, fn, out, size, cols, g);
 }
 
 static const char *edge_calls(const struct stats_edge *e, char count[FMT_MAX], char *out, size_t size)
@@ -134,7 +133,7 @@ static void draw_edges(struct function_pane *p, struct surface *s, struct rect r
         const int row = r.row + 1 + (int)i, room = r.cols - EDGE_NAME_COL - right_cols - 2;
         surface_printf(s, row, r.col + 1, r.cols - 1, (struct style){0}, "%5s %%",
                        fmt_percent(share, edges[i].calls, sum));
-        name_of(names, edges[i].fn, room, name, sizeof name);
+        name_of(names, edges[i].fn, room, g, name, sizeof name);
         line_cut(s, row, r.col + EDGE_NAME_COL, room, name, (struct style){0}, g);
         surface_printf(s, row, r.col + r.cols - right_cols - 1, right_cols, (struct style){0}, "%*s", right_cols,
                        edge_calls(&edges[i], count, right, sizeof right));
@@ -269,7 +268,7 @@ void function_pane_draw(struct function_pane *p, struct surface *s, struct rect 
     char title[400], name[256];
     if (!p->trace || r.rows < 4)
         return;
-    name_fit(name, sizeof name, function_names_in_module(names, f->fn), (size_t)(r.cols > 40 ? r.cols - 30 : 10));
+    function_names_fit_in_module(names, f->fn, name, sizeof name, r.cols > 40 ? r.cols - 30 : 10, g);
     snprintf(title, sizeof title, "%s   %s", name, function_names_module(names, f->fn));
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", g);
     int half = r.cols / 2, upper = (r.rows - 1) / 2, lower = r.rows - 1 - upper;

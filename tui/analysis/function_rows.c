@@ -22,7 +22,7 @@ const struct list_column function_columns[FCOL_COUNT] = {
     [FCOL_P99] = {.title = "P99", .cols = 7, .priority = 6, .right = true},
     [FCOL_MAX] = {.title = "MAX", .cols = 7, .priority = 3, .right = true},
     [FCOL_HIST] = {.title = "HIST", .cols = 6, .most = 24, .priority = 7, .fixed = true},
-    [FCOL_NAME] = {.title = "FUNCTION", .cols = 24, .priority = 0, .stretch = true, .rising = true},
+    [FCOL_NAME] = {.title = "FUNCTION", .cols = 24, .priority = 0, .stretch = true, .rising = true, .name = true},
 };
 
 struct function_rows {
@@ -261,6 +261,7 @@ void function_rows_cell(const struct function_rows *r, size_t row, enum function
         break;
     case FCOL_NAME:
         snprintf(out, LIST_CELL_MAX, "%s", name_of(r, f));
+        cell->overload = function_names_overload(r->names, f->fn);
         break;
     case FCOL_AVG:
         ruler_mean_short(text, f->sum_ns, f->calls, instructions);

@@ -15,7 +15,6 @@
 #include "tui/analysis/call_rows.h"
 #include "tui/ui/list.h"
 #include "tui/ui/model.h"
-#include "tui/ui/name.h"
 #include "tui/timeline/ruler.h"
 #include "tui/ui/table.h"
 #include "tui/ui/worker.h"
@@ -328,7 +327,7 @@ static void draw(void *view, struct surface *s, struct rect r)
                      SIZE_MAX, (struct style){.ink = ROLE_DIM});
         return;
     }
-    name_fit(name, sizeof name, function_names_in_module(v->m->names, v->fn), (size_t)(r.cols > 40 ? r.cols - 30 : 10));
+    function_names_fit_in_module(v->m->names, v->fn, name, sizeof name, r.cols > 40 ? r.cols - 30 : 10, v->m->glyphs);
     snprintf(title, sizeof title, "calls of %s   %s", name, function_names_module(v->m->names, v->fn));
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", v->m->glyphs);
     if (v->busy || v->calls.all.calls == 0) {

@@ -12,7 +12,6 @@
 #include "tui/analysis/compare_rows.h"
 #include "tui/ui/list.h"
 #include "tui/ui/model.h"
-#include "tui/ui/name.h"
 #include "tui/timeline/ruler.h"
 #include "tui/ui/table.h"
 #include "tui/ui/worker.h"
@@ -309,8 +308,7 @@ static void draw_pane(struct compare_view *v, struct surface *s, struct rect r)
     char title[400], name[256], text[300], n[FMT_MAX], total[FMT_MAX], self[FMT_MAX], d[FMT_MAX], at[FMT_MAX];
     if (!row)
         return;
-    name_fit(name, sizeof name, function_names_in_module(v->m->names, row->fn),
-             (size_t)(r.cols > 40 ? r.cols - 30 : 10));
+    function_names_fit_in_module(v->m->names, row->fn, name, sizeof name, r.cols > 40 ? r.cols - 30 : 10, v->m->glyphs);
     snprintf(title, sizeof title, "%s   %s", name, function_names_module(v->m->names, row->fn));
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", v->m->glyphs);
     for (int side = 0; side < 2; side++) {
@@ -341,8 +339,7 @@ static void draw(void *view, struct surface *s, struct rect r)
                      (struct style){.ink = ROLE_DIM});
         return;
     }
-    name_fit(name, sizeof name, function_names_get(v->m->names, v->fn),
-             (size_t)(r.cols > 50 ? r.cols - 40 : 10));
+    function_names_fit(v->m->names, v->fn, name, sizeof name, r.cols > 50 ? r.cols - 40 : 10, v->m->glyphs);
     snprintf(title, sizeof title, "%s: this call and the median one", name);
     bar_draw_rule(s, r.row, r.col, r.cols, title, "", v->m->glyphs);
     if (!v->ready) {

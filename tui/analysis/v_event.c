@@ -56,6 +56,16 @@ static void restart(struct event_view *v, uint64_t at_ns)
     event_list_goto(&v->list, at_ns, v->rows ? v->rows : 20);
 }
 
+/* At the cursor that screens share, on the call that they mean, if they mean one. */
+static void restart_at_cursor(struct event_view *v)
+{
+    const struct model *m = v->m;
+    restart(v, m->cursor_ns);
+    ssize_t thread = m->trace && m->cursor_depth != SIZE_MAX ? trace_find_thread(m->trace, m->cursor_tid) : -1;
+    if (thread >= 0)
+        event_list_goto_call(&v->list, m->cursor_ns, (size_t)thread, m->cursor_depth, v->rows ? v->rows : 20);
+}
+
 static void new_trace(struct event_view *v)
 {
     event_list_set(&v->list, NULL);
@@ -69,7 +79,7 @@ static void new_trace(struct event_view *v)
     v->filter = v->name = NULL;
     v->kinds = ALL_KINDS;
     v->marks = 0;
-    restart(v, v->m->cursor_ns);
+    restart_at_cursor(v);
 }
 
 static void *create(struct model *m)
@@ -157,7 +167,7 @@ static void changed(void *view, enum model_change what)
             new_trace(v);
     } else if (what == MODEL_CURSOR && v->follow && !v->moving && v->trace &&
              v->trace == v->m->trace) /* else the news of another trace is still on its way */
-        restart(v, v->m->cursor_ns);
+        restart_at_cursor(v);
 }
 
 /* ---- Filter: "kind=call,gap", "tid=4713", "tid=all", "name=TEXT", else part of a function's name ---- */
@@ -465,7 +475,7 @@ static bool act(struct event_view *v, enum action action, const char *arg)
     case ACT_FOLLOW:
         v->follow = !v->follow;
         if (v->follow)
-            restart(v, v->m->cursor_ns);
+            restart_at_cursor(v);
         return true;
     case ACT_OPEN:
         return open_here(v);

@@ -241,7 +241,14 @@ static int set_output(struct cli *c, const char *arg, struct err *err)
 
 static int set_budget(struct cli *c, const char *arg, struct err *err)
 {
-    return parse_count("budget", arg, UINT64_MAX, &c->setup.budget, err);
+    uint64_t n;
+    int rc = fmt_parse_count(arg, &n, err);
+    if (rc == 0 && n == 0)
+        rc = err_set(err, MTUI_E_INVAL, "at least one instruction");
+    if (rc < 0)
+        return err_prefix(err, "--budget");
+    c->setup.budget = n;
+    return 0;
 }
 
 static int set_truth(struct cli *c, const char *arg, struct err *err)
@@ -405,7 +412,7 @@ const struct cli_option cli_options[] = {
     {0, "control", "auto|ctlfd|signals", "how perf is told what to do", RECORD, set_control},
     {'o', "output", "DIR|FILE", "where the recording goes (export: the file; - is stdout)",
      RECORD | EXPORT | DEMO, set_output},
-    {0, "budget", "N", "step: instructions a window", RECORD, set_budget},
+    {0, "budget", "N", "step: instructions a window, as 500k or 3M", RECORD, set_budget},
     {0, "truth", "FILE", "step: also write each branch with its stack pointer", RECORD, set_truth},
     {0, "batch", NULL, "no screen: record, wait, print the snapshot directory, exit", RECORD | DEMO,
      set_batch},

@@ -151,13 +151,13 @@ void flame_render_halves(int cols, const struct flame_cell *upper, const struct 
 struct flame_label_style {
     bool brackets;                    /* ascii: `[name---]`, `<name---]` when it begins off-screen */
     uint32_t open, close, fill, lone; /* brackets, what fills them up, a span of one cell */
-    uint32_t ellipsis, left, right;   /* cut; goes on to the left, to the right */
+    uint32_t left, right;             /* goes on to the left, to the right */
     uint32_t replacement;            /* for what cannot be shown */
     bool unicode;                    /* false: code points above 0x7e are replaced */
 };
 
-/* The demangled name of a function; bytes from outside. */
-typedef const char *flame_name_fn(const void *arg, fn_id fn);
+/* Writes of the name of a function what fits into cols columns into out (size bytes); bytes from outside. */
+typedef void flame_name_fn(const void *arg, fn_id fn, char *out, size_t size, int cols);
 
 /* Writes names into the whole cells of each span that has at least 3 of them (with brackets also the
  * frame of those with 2, and `lone` into those with 1). The visible part carries the label; a span that

@@ -3,7 +3,6 @@
 
 #include "core/base/utf8.h"
 #include "tui/timeline/flame.h"
-#include "tui/ui/name.h"
 
 static void put_text(struct flame_cell *c, uint32_t cp)
 {
@@ -11,15 +10,10 @@ static void put_text(struct flame_cell *c, uint32_t cp)
     c->cp = cp;
 }
 
-/* Writes text into cells [0, cols), cut with an ellipsis; returns the columns used. */
-static int put_name(const struct flame_label_style *style, struct flame_cell *cells, int cols,
-                    const char *text)
+/* Writes text into cells [0, cols), which it fits into. */
+static void put_name(const struct flame_label_style *style, struct flame_cell *cells, int cols, const char *text)
 {
-    size_t len = strlen(text), width = 0;
-    /* Two letters say more than one and an ellipsis. */
-    bool cut = cols >= 3 && utf8_cols(text, len) > (size_t)cols;
-    if (cut)
-        len = utf8_cut(text, len, (size_t)cols - 1, &width);
+    const size_t len = strlen(text);
     int col = 0;
     for (size_t i = 0; i < len;) {
         uint32_t cp;
@@ -39,12 +33,9 @@ static int put_name(const struct flame_label_style *style, struct flame_cell *ce
         if (w == 2)
             put_text(&cells[col++], 0);
     }
-    if (cut)
-        put_text(&cells[col++], style->ellipsis);
-    return col;
 }
 
-static void label_span(const struct flame_label_style *style, const char *full,
+static void label_span(const struct flame_label_style *style, flame_name_fn *name, const void *arg,
                        struct flame_cell *cells, int cols)
 {
     bool left = cells[0].flags & FLAME_CUT_LEFT, right = cells[0].flags & FLAME_CUT_RIGHT;
@@ -65,7 +56,7 @@ static void label_span(const struct flame_label_style *style, const char *full,
     if (to <= from)
         return;
     char text[512];
-    name_fit(text, sizeof text, full, (size_t)(to - from));
+    name(arg, cells[0].ink->fn, text, sizeof text, to - from);
     put_name(style, cells + from, to - from, text);
 }
 
@@ -88,7 +79,7 @@ void flame_render_labels(const struct flame_axis *ax, const struct flame_label_s
             (c->ink->flags & SPAN_INFERRED_END))
             cells[from].flags |= FLAME_CUT_RIGHT;
         if (to - from >= 3 || (style->brackets && to - from == 2))
-            label_span(style, name(arg, c->ink->fn), cells + from, to - from);
+            label_span(style, name, arg, cells + from, to - from);
         else if (style->brackets)
             put_text(&cells[from], style->lone);
     }

@@ -126,6 +126,7 @@ struct timeline {
     struct viewport view;
     struct minimap map;
     struct selection sel;
+    bool sel_alone; /* one call is meant, also where it shares its column with others */
     uint64_t cursor_ns;
 
     struct tl_thread *threads;
@@ -324,6 +325,8 @@ void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r);
 bool tl_action(struct timeline *tl, enum action act, const char *arg);
 /* Selects, puts the cursor on it, tells the other screens, keeps it on screen. */
 void tl_select(struct timeline *tl, struct selection sel);
+/* The same of a call that was asked for by itself, by name or on another screen: it does not stand for its column. */
+void tl_select_call(struct timeline *tl, struct selection sel);
 /* Selects what is at a time in the selected thread; moves the window there. */
 void tl_goto(struct timeline *tl, uint64_t t_ns);
 void tl_set_cursor(struct timeline *tl, uint64_t t_ns);

@@ -7,6 +7,7 @@
 #include "tui/ui/line.h"
 #include "tui/term/glyph.h"
 #include "tui/ui/name.h"
+#include "tui/ui/stack_line.h"
 #include "tui/timeline/timeline.h"
 
 #define DETAIL_ROWS 6 /* the title and five lines */
@@ -94,39 +95,15 @@ static size_t append(char *out, size_t size, size_t len, const char *text)
     return len + n;
 }
 
-/* One long name leaves room for others. */
-static void stack_name(const struct timeline *tl, const struct selection *at, size_t room, char *out, size_t size)
-{
-    name_fit(out, size, function_names_get(tl->m->names, selection_span(tl->src, at)->fn), room / 2);
-}
-
-/* Names from the outside in; when they do not fit, the outermost give way. */
 void tl_stack_text(struct timeline *tl, char *out, size_t size, int cols)
 {
-    struct selection at[64];
+    fn_id calls[STACK_LINE_MAX];
     size_t n = 0;
     struct selection sel = tl->sel;
     do
-        at[n++] = sel;
-    while (n < 64 && selection_caller(tl->src, &sel));
-    char name[160];
-    size_t room = (size_t)(cols > 24 ? cols - 16 : 8), used = 0, first = 0;
-    for (; first < n; first++) {
-        stack_name(tl, &at[first], room, name, sizeof name);
-        used += strlen(name) + 3;
-        if (used > room && first > 0)
-            break;
-    }
-    size_t len = append(out, size, 0, "stack  ");
-    if (first < n || tl->sel.depth + 1 > n)
-        len = append(out, size, len, "... > ");
-    for (size_t i = first; i-- > 0;) {
-        stack_name(tl, &at[i], room, name, sizeof name);
-        bool bracket = i == 0 && name[0] != '['; /* not [[off cpu]] */
-        len = append(out, size, len, bracket ? "[" : "");
-        len = append(out, size, len, name);
-        len = append(out, size, len, bracket ? "]" : i ? " > " : "");
-    }
+        calls[n++] = selection_span(tl->src, &sel)->fn;
+    while (n < STACK_LINE_MAX && selection_caller(tl->src, &sel));
+    stack_line_write(out, size, tl->m->names, calls, n, tl->sel.depth + 1 == n, true, cols, tl->m->glyphs);
 }
 
 static void draw_stack(struct pane *p)
@@ -219,14 +196,14 @@ static void draw_notes(struct pane *p, const struct span *s)
     if (tl_aggregate(tl, &a)) {
         struct flame_row row = flame_source_row(tl->src, tl->sel.thread, tl->sel.depth);
         const struct span *longest = &row.spans[a.longest];
-        name_fit(name, sizeof name, function_names_get(tl->m->names, longest->fn),
-                 (size_t)(p->r.cols > 84 ? p->r.cols - 64 : 20));
+        function_names_fit(tl->m->names, longest->fn, name, sizeof name, p->r.cols > 84 ? p->r.cols - 64 : 20, tl->m->glyphs);
         snprintf(calls, sizeof calls, "in this column: %s call%s", fmt_count(n, a.calls), a.calls == 1 ? "" : "s");
         if (a.waits)
             snprintf(off, sizeof off, "%s time%s off the CPU", fmt_count(w, a.waits), a.waits == 1 ? "" : "s");
         snprintf(share, sizeof share, "%s %% busy", fmt_percent(part, a.busy_ns, a.to_ns - a.from_ns));
         snprintf(most, sizeof most, "longest %s %s", name, tl_duration(tl, d, longest->end_ns - longest->start_ns));
-        const struct line_fact facts[] = {{calls, 0}, {off, 2}, {share, 1}, {most, 3}, {"Enter zooms there", 4}};
+        const struct line_fact facts[] = {{calls, 0}, {off, 2}, {share, 1}, {most, 3},
+                                          {tl->sel_alone ? "Enter fits this call" : "Enter zooms there", 4}};
         line_join(text, sizeof text, p->r.cols - 1, ", ", facts, sizeof facts / sizeof *facts);
         put_line(p, text, ROLE_WARN);
         return;
@@ -361,9 +338,8 @@ static void draw_range(struct pane *p)
 
 static void draw_search(struct timeline *tl, struct surface *s, int row, struct rect r)
 {
-    char title[256], right[160], k[FMT_MAX], n[FMT_MAX];
+    char title[300], text[256], right[160], k[FMT_MAX], n[FMT_MAX];
     uint64_t rank;
-    snprintf(title, sizeof title, "Search /%.200s/", search_text(tl->search));
     const struct span *here = selection_span(tl->src, &tl->sel);
     if (!search_complete(tl->search))
         snprintf(right, sizeof right, "counting %u %%", search_percent(tl->search));
@@ -373,6 +349,10 @@ static void draw_search(struct timeline *tl, struct surface *s, int row, struct 
     else
         snprintf(right, sizeof right, "%s match%s", fmt_count(n, search_count(tl->search)),
                  search_count(tl->search) == 1 ? "" : "es");
+    const int taken = (int)strlen(right) + 10 + (int)strlen("Search //"); /* 10: what bar_draw_rule keeps around them */
+    name_cut(text, sizeof text, search_text(tl->search), r.cols > taken + 4 ? (size_t)(r.cols - taken) : 4,
+             glyph(tl->m->glyphs, GLYPH_ELLIPSIS));
+    snprintf(title, sizeof title, "Search /%s/", text);
     bar_draw_rule(s, row, r.col, r.cols, title, right, tl->m->glyphs);
 }
 
@@ -400,8 +380,7 @@ void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r)
             draw_gap(&p, gap);
         return;
     }
-    name_fit(name, sizeof name, function_names_in_module(tl->m->names, span->fn),
-             (size_t)(r.cols > 50 ? r.cols - 40 : 10));
+    function_names_fit_in_module(tl->m->names, span->fn, name, sizeof name, r.cols > 50 ? r.cols - 40 : 10, tl->m->glyphs);
     snprintf(title, sizeof title, "%s   %s", name, function_names_module(tl->m->names, span->fn));
     const struct source_answer *source = tl_source(tl);
     const struct source_text *place = source ? &source->function : NULL;

@@ -264,11 +264,13 @@ static void draw_header(struct timeline *tl, struct surface *s, int row, size_t 
     line_cut(s, row, r.col + 2, room, text, style, tl->m->glyphs);
 }
 
-static const char *function_name(const void *arg, fn_id fn)
+static void function_name(const void *arg, fn_id fn, char *out, size_t size, int cols)
 {
     const struct timeline *tl = arg;
-    const struct functions *f = trace_functions(tl->trace);
-    return fn < functions_count(f) ? function_names_in_module(tl->m->names, fn) : "?";
+    if (fn < functions_count(trace_functions(tl->trace)))
+        function_names_fit_in_module(tl->m->names, fn, out, size, cols, tl->m->glyphs);
+    else
+        snprintf(out, size, "?");
 }
 
 static void render(struct timeline *tl, const struct flame_axis *ax, size_t thread, size_t depth,
@@ -323,7 +325,6 @@ void tl_draw_rows(struct timeline *tl, struct surface *s, struct rect r)
                                              .close = glyph(g, GLYPH_SPAN_CLOSE),
                                              .fill = glyph(g, GLYPH_SPAN_FILL),
                                              .lone = glyph(g, GLYPH_SPAN_SHORT),
-                                             .ellipsis = glyph(g, GLYPH_ELLIPSIS),
                                              .left = glyph(g, GLYPH_CUT_LEFT),
                                              .right = glyph(g, GLYPH_CUT_RIGHT),
                                              .replacement = glyph(g, GLYPH_REPLACEMENT),

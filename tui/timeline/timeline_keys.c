@@ -23,14 +23,14 @@ static bool zoom(struct timeline *tl, bool in)
     return true;
 }
 
-/* An aggregate: its longest call to a third of the width; a span: all of it. */
+/* An aggregate: its longest call to a third of the width; a span, or the one that is meant of an aggregate: all of it. */
 static bool fit(struct timeline *tl)
 {
     const struct span *s = selection_span(tl->src, &tl->sel);
     struct tl_aggregate a;
     if (!s)
         return true;
-    if (tl_aggregate(tl, &a)) {
+    if (!tl->sel_alone && tl_aggregate(tl, &a)) {
         struct selection sel = tl->sel;
         sel.index = a.longest;
         s = selection_span(tl->src, &sel);
@@ -128,6 +128,18 @@ static bool range(struct timeline *tl, const char *arg)
         tl_set_range(tl, tl->range_from_ns, tl->cursor_ns);
     }
     return true;
+}
+
+/* A range that is open ends at the cursor, as it stands in the details, and is what is written. */
+static void export(struct timeline *tl, const char *arg)
+{
+    if (tl->ranging && tl->range_from_ns == tl->cursor_ns) {
+        model_error(tl->m, "the range has no length yet: move the cursor, or drop it with Esc");
+        return;
+    }
+    if (tl->ranging)
+        tl_set_range(tl, tl->range_from_ns, tl->cursor_ns);
+    trace_export_action(tl->export, arg);
 }
 
 static void set_mark(struct timeline *tl, int i)
@@ -316,7 +328,7 @@ bool tl_action(struct timeline *tl, enum action act, const char *arg)
     case ACT_COPY:
         return copy(tl);
     case ACT_EXPORT:
-        trace_export_action(tl->export, arg);
+        export(tl, arg);
         return true;
     case ACT_SOURCE:
         tl_edit_source(tl, arg);

@@ -122,7 +122,7 @@ static void leave(struct tl_merged *g)
     const struct span *s = selection_span(g->of->src, &sel);
     if (viewport_col_of(&g->of->view, s->end_ns) - viewport_col_of(&g->of->view, s->start_ns) < 3)
         viewport_fit(&g->of->view, s->start_ns, s->end_ns, 3);
-    tl_select(g->of, sel);
+    tl_select_call(g->of, sel);
 }
 
 /* ---- Making it ---- */

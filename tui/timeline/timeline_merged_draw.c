@@ -6,7 +6,6 @@
 #include "tui/ui/bar.h"
 #include "tui/ui/line.h"
 #include "tui/term/glyph.h"
-#include "tui/ui/name.h"
 #include "tui/timeline/ruler.h"
 #include "tui/timeline/timeline_merged.h"
 #include "tui/timeline/v_timeline.h"
@@ -169,8 +168,7 @@ void tl_merged_detail(struct timeline *tl, struct surface *s, struct rect r)
         return;
     }
     const struct merged_node node = merged_node(tl->inside->merged, tl->sel.depth, tl->sel.index);
-    name_fit(name, sizeof name, function_names_in_module(tl->m->names, span->fn),
-             (size_t)(r.cols > 50 ? r.cols - 40 : 10));
+    function_names_fit_in_module(tl->m->names, span->fn, name, sizeof name, r.cols > 50 ? r.cols - 40 : 10, tl->m->glyphs);
     snprintf(title, sizeof title, "%s   %s", name, function_names_module(tl->m->names, span->fn));
     snprintf(right, sizeof right, "depth %zu", tl->sel.depth);
     bar_draw_rule(s, r.row, r.col, r.cols, title, right, tl->m->glyphs);

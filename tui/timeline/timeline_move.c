@@ -7,7 +7,8 @@ void tl_set_cursor(struct timeline *tl, uint64_t t_ns)
     uint64_t first = tl->view.first_ns, last = tl->view.last_ns;
     tl->cursor_ns = t_ns < first ? first : t_ns > last ? last : t_ns;
     pid_t tid = tl->sel.valid ? trace_thread(tl->trace, tl->sel.thread)->tid : 0;
-    model_set_cursor_call(tl->m, tid, tl->cursor_ns, tl->sel.valid ? tl->sel.depth : SIZE_MAX);
+    const bool depth_known = tl->sel.valid && !tl->folded; /* folded rows have other depths */
+    model_set_cursor_call(tl->m, tid, tl->cursor_ns, depth_known ? tl->sel.depth : SIZE_MAX);
 }
 
 /* The cursor stays where it is when that is in the span and on the screen. */
@@ -25,11 +26,18 @@ void tl_select(struct timeline *tl, struct selection sel)
     if (!s)
         return;
     tl->sel = sel;
+    tl->sel_alone = false;
     if (tl_open_thread(tl, sel.thread))
         tl_layout(tl);
     viewport_show(&tl->view, s->start_ns, s->end_ns);
     tl_set_cursor(tl, cursor_in(tl, s));
     tl_scroll_to_selection(tl);
+}
+
+void tl_select_call(struct timeline *tl, struct selection sel)
+{
+    tl_select(tl, sel);
+    tl->sel_alone = true;
 }
 
 /* Folded rows have other depths than those of the trace: there it is the outermost of its chain. */

@@ -63,7 +63,7 @@ static void found(struct timeline *tl)
     }
     f->search = NULL;
     if (f->best.valid)
-        tl_select(tl, f->best);
+        tl_select_call(tl, f->best);
     else
         model_say(tl->m, "%s", tl->job.none);
 }
@@ -127,7 +127,7 @@ static void jump_to_longest(struct timeline *tl)
     if (!tl->calls || !search_longest(tl->calls, &sel))
         return;
     char d[FMT_MAX], n[FMT_MAX];
-    tl_select(tl, sel);
+    tl_select_call(tl, sel);
     const struct span *s = selection_span(tl->src, &sel);
     model_say(tl->m, "%s of %s %s%s: %s", tl->inside ? "widest" : "longest", fmt_count(n, search_count(tl->calls)),
               tl->inside ? "stack" : "call", search_count(tl->calls) == 1 ? "" : "s",

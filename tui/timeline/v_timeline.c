@@ -177,7 +177,10 @@ static void follow_cursor(struct timeline *tl)
     tl->cursor_ns = at;
     if (cols < 3)
         viewport_fit(&tl->view, s->start_ns, s->end_ns, 3);
-    tl_select(tl, best);
+    if (known)
+        tl_select_call(tl, best);
+    else
+        tl_select(tl, best);
 }
 
 static void changed(void *view, enum model_change what)

@@ -9,6 +9,7 @@
 #include "core/base/path_ends.h"
 #include "core/base/vec.h"
 #include "core/symbols/demangle.h"
+#include "tui/ui/name.h"
 
 struct function_names {
     const struct functions *functions; /* NULL: none */
@@ -17,6 +18,7 @@ struct function_names {
     size_t count;
     char **shown; /* by fn_id: in the style, or in full; NULL: as the trace has it */
     char **apart; /* by fn_id: that with the module; NULL: it alone tells it apart */
+    bool *overload; /* by fn_id: in its module another is called the same but for parameters, arguments of templates */
     uint32_t *module; /* by fn_id: the number of its module */
     struct intern *paths; /* of modules, by number */
     const char **modules; /* by number: what is shown of it, the end of its path */
@@ -36,6 +38,7 @@ static void forget(struct function_names *n)
     free(n->shown);
     free(n->apart);
     free(n->module);
+    free(n->overload);
     free(n->modules);
     intern_free(n->paths);
     *n = (struct function_names){.functions = n->functions, .style = n->style};
@@ -92,28 +95,27 @@ static void make_modules(struct function_names *n)
 
 /* ---- Functions ---- */
 
+static void write_short(struct function_names *n, fn_id i)
+{
+    const struct function *fn = functions_get(n->functions, i);
+    if (!is_mangled(fn) || !strpbrk(fn->name, "<("))
+        return;
+    n->shown[i] = xstrdup(fn->name);
+    demangle_shorten(n->shown[i]);
+}
+
+static void mark_overload(struct function_names *n, fn_id i)
+{
+    n->overload[i] = is_mangled(functions_get(n->functions, i)); /* else there are no parameters to be had */
+}
+
 static void write_styled(struct function_names *n, fn_id i)
 {
     const struct function *fn = functions_get(n->functions, i);
-    if (!is_mangled(fn))
+    if (!is_mangled(fn) || (n->style == NAMES_SHORT && !n->overload[i]))
         return;
-    if (n->style == NAMES_FULL) {
-        n->shown[i] = demangle_or_copy(fn->raw, DEMANGLE_FULL);
-    } else if (n->style == NAMES_RAW) {
-        n->shown[i] = xstrdup(fn->raw);
-    } else if (strpbrk(fn->name, "<(")) {
-        n->shown[i] = xstrdup(fn->name);
-        demangle_shorten(n->shown[i]);
-    }
-}
-
-static void write_full(struct function_names *n, fn_id i)
-{
-    const struct function *fn = functions_get(n->functions, i);
-    if (!is_mangled(fn))
-        return; /* there are no parameters to be had */
     free(n->shown[i]);
-    n->shown[i] = demangle_or_copy(fn->raw, DEMANGLE_FULL);
+    n->shown[i] = n->style == NAMES_RAW ? xstrdup(fn->raw) : demangle_or_copy(fn->raw, DEMANGLE_FULL);
 }
 
 /* Nothing but where it is tells it apart: a static function of another source file, a second destructor. */
@@ -174,11 +176,13 @@ static void make(struct function_names *n)
     n->shown = xcalloc(n->count + 1, sizeof *n->shown);
     n->apart = xcalloc(n->count + 1, sizeof *n->apart);
     n->module = xcalloc(n->count + 1, sizeof *n->module);
+    n->overload = xcalloc(n->count + 1, sizeof *n->overload);
     make_modules(n);
     for (fn_id i = 0; i < n->count; i++)
+        write_short(n, i);
+    each_of_a_name(n, true, mark_overload);
+    for (fn_id i = 0; i < n->count; i++)
         write_styled(n, i);
-    if (n->style != NAMES_RAW)
-        each_of_a_name(n, true, write_full);
     each_of_a_name(n, true, write_address);
     each_of_a_name(n, false, write_module);
     for (fn_id i = 0; i < n->count; i++)
@@ -208,10 +212,36 @@ const char *function_names_module(struct function_names *n, fn_id fn)
     return fn < n->count ? n->modules[n->module[fn]] : functions_get(n->functions, fn)->module;
 }
 
+bool function_names_overload(struct function_names *n, fn_id fn)
+{
+    if (!n->made)
+        make(n);
+    return fn < n->count && n->overload[fn];
+}
+
+static size_t fit(struct function_names *n, fn_id fn, const char *name, char *out, size_t size, int cols,
+                  const struct glyphs *g)
+{
+    return name_fit(out, size, name, function_names_overload(n, fn), cols > 0 ? (size_t)cols : 0,
+                    glyph(g, GLYPH_ELLIPSIS));
+}
+
+size_t function_names_fit(struct function_names *n, fn_id fn, char *out, size_t size, int cols, const struct glyphs *g)
+{
+    return fit(n, fn, function_names_get(n, fn), out, size, cols, g);
+}
+
+size_t function_names_fit_in_module(struct function_names *n, fn_id fn, char *out, size_t size, int cols,
+                                    const struct glyphs *g)
+{
+    return fit(n, fn, function_names_in_module(n, fn), out, size, cols, g);
+}
+
 const char *function_names_form(struct function_names *n, fn_id fn, int i)
 {
-    return i == 0   ? function_names_in_module(n, fn)
-           : i == 1 ? functions_get(n->functions, fn)->name
+    return i == 0   ? function_names_get(n, fn)
+           : i == 1 ? function_names_in_module(n, fn)
+           : i == 2 ? functions_get(n->functions, fn)->name
                     : NULL;
 }
 

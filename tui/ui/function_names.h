@@ -10,6 +10,7 @@
 #define MTUI_TUI_FUNCTION_NAMES_H
 
 #include "decode/trace/functions.h"
+#include "tui/term/glyph.h"
 
 enum name_style {
     NAMES_SHORT, /* Http::Handler::request */
@@ -34,8 +35,17 @@ const char *function_names_get(struct function_names *n, fn_id fn);
 const char *function_names_in_module(struct function_names *n, fn_id fn);
 const char *function_names_module(struct function_names *n, fn_id fn);
 
-/* What people may call it who look for it: as it is shown, and demangled without parameters; the i-th from 0, NULL behind
- * the last. */
+/* Whether parameters, or arguments of templates, tell it apart from another of its module. */
+bool function_names_overload(struct function_names *n, fn_id fn);
+
+/* Written into out (size bytes) as far as it fits into cols columns, and what tells it apart longest: see name_fit of
+ * tui/ui/name.h. */
+size_t function_names_fit(struct function_names *n, fn_id fn, char *out, size_t size, int cols, const struct glyphs *g);
+size_t function_names_fit_in_module(struct function_names *n, fn_id fn, char *out, size_t size, int cols,
+                                    const struct glyphs *g);
+
+/* What people may call it who look for it: as it is shown, with its module where that tells it apart and without, and
+ * demangled without parameters; the i-th from 0, NULL behind the last. */
 const char *function_names_form(struct function_names *n, fn_id fn, int i);
 /* Whether the text is part of a form of some function's name, whatever the case. */
 bool function_names_occur(struct function_names *n, const char *text);

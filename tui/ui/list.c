@@ -8,6 +8,7 @@
 #include "core/base/utf8.h"
 #include "core/base/vec.h"
 #include "tui/ui/list_layout.h"
+#include "tui/ui/name.h"
 
 struct list {
     const struct list_column *columns;
@@ -465,6 +466,14 @@ static void draw_header(const struct list *l, struct surface *s, struct rect r,
     }
 }
 
+static void shorten(struct list_cell *cell, int cols, const struct glyphs *g)
+{
+    char fit[LIST_CELL_MAX];
+    const size_t len =
+        name_fit(fit, sizeof fit, cell->text, cell->overload, cols > 0 ? (size_t)cols : 0, glyph(g, GLYPH_ELLIPSIS));
+    memcpy(cell->text, fit, len + 1);
+}
+
 static void draw_row(const struct list *l, struct surface *s, int y, size_t row,
                      const struct glyphs *g)
 {
@@ -490,9 +499,11 @@ static void draw_row(const struct list *l, struct surface *s, int y, size_t row,
             cell.style.ink = base.ink;
             cell.style.paper = base.paper;
         }
-        bool scrolls = p->column == l->layout.stretched;
-        list_draw_cell(s, y, l->body.col + p->col, p->cols, &cell, l->columns[p->column].right,
-                       scrolls ? l->shift_cols : 0, l->pattern, g);
+        const size_t shift_cols = p->column == l->layout.stretched ? l->shift_cols : 0;
+        if (l->columns[p->column].name && !shift_cols)
+            shorten(&cell, p->cols, g);
+        list_draw_cell(s, y, l->body.col + p->col, p->cols, &cell, l->columns[p->column].right, shift_cols, l->pattern,
+                       g);
     }
 }
 

@@ -26,6 +26,7 @@ struct list_column {
     int most;     /* 0: always cols; else takes a quarter of what is left, up to this width */
     bool fixed;   /* cannot be sorted by */
     bool rising;  /* its order begins with the least when it is not inverted */
+    bool name;    /* of a function: made shorter as such (tui/ui/name.h), whole when it scrolls */
 };
 
 #define LIST_COLUMNS_MAX 24
@@ -35,6 +36,7 @@ struct list_cell {
     char text[LIST_CELL_MAX]; /* bytes from outside are fine: drawing makes them harmless */
     struct style style;       /* preset to the default */
     int cols;                 /* preset: how wide the column is */
+    bool overload;            /* of a name: as name_fit has it */
     uint64_t matched;         /* bit n: character n of the text is drawn as a match (fuzzy pickers) */
 };
 

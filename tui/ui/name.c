@@ -64,7 +64,7 @@ static bool keeps_parenthesis(const char *s)
     return strncmp(s, "(anonymous", 10) == 0;
 }
 
-size_t name_write(char *out, size_t size, const char *name, enum name_level level)
+size_t name_write(char *out, size_t size, const char *name, unsigned parts)
 {
     struct writer w = {.out = out, .size = size};
     for (const char *s = name; *s;) {
@@ -74,22 +74,23 @@ size_t name_write(char *out, size_t size, const char *name, enum name_level leve
             s += op;
             continue;
         }
-        if (level >= NAME_NO_ARGUMENTS && *s == '(' && s > name && !keeps_parenthesis(s) &&
-            (skip = matching(name, s)) != 0) {
-            s += skip;
-            /* What follows arguments is a qualifier or, for a local entity, its own path. */
-            if (strncmp(s, "::", 2) != 0 && *s != '#' && *s != '}')
+        if (parts != NAME_WHOLE && *s == '(' && s > name && !keeps_parenthesis(s) && (skip = matching(name, s)) != 0) {
+            /* What follows parameters is a qualifier or, for a local entity, its own path. */
+            if (strncmp(s + skip, "::", 2) != 0 && s[skip] != '#' && s[skip] != '}') {
+                put(&w, s, parts & NAME_PARAMETERS ? strlen(s) : 0);
                 break;
+            }
+            s += skip;
             continue;
         }
-        if (level >= NAME_NO_TEMPLATES && *s == '<' && s > name && (skip = matching(name, s)) != 0) {
+        if (!(parts & NAME_TEMPLATES) && *s == '<' && s > name && (skip = matching(name, s)) != 0) {
             /* Rust: "<T as Trait>::f" begins a path and "::<T>" ends in one. */
             if (w.len >= 2 && out[w.len - 1] == ':' && out[w.len - 2] == ':')
                 w.len -= 2;
             s += skip;
             continue;
         }
-        if (level == NAME_LAST && strncmp(s, "::", 2) == 0 && s[2] && s[2] != '<') {
+        if (!(parts & NAME_SCOPES) && strncmp(s, "::", 2) == 0 && s[2] && s[2] != '<') {
             w.len = 0;
             s += 2;
             continue;
@@ -108,14 +109,38 @@ size_t name_write(char *out, size_t size, const char *name, enum name_level leve
     return w.len;
 }
 
-enum name_level name_fit(char *out, size_t size, const char *name, size_t max_cols)
+size_t name_cut(char *out, size_t size, const char *text, size_t max_cols, uint32_t ellipsis)
 {
-    int level = NAME_FULL;
-    for (; level < NAME_LAST; level++) {
-        size_t len = name_write(out, size, name, (enum name_level)level);
-        if (utf8_cols(out, len) <= max_cols)
-            return (enum name_level)level;
+    struct writer w = {.out = out, .size = size};
+    char end[4];
+    const size_t len = strlen(text);
+    if (utf8_cols(text, len) <= max_cols) {
+        put(&w, text, len);
+    } else if (max_cols < 3) { /* two letters say more than one and an ellipsis */
+        put(&w, text, utf8_cut(text, len, max_cols, NULL));
+    } else {
+        put(&w, text, utf8_cut(text, len, max_cols - 1, NULL));
+        put(&w, end, utf8_encode(ellipsis, end));
     }
-    name_write(out, size, name, NAME_LAST);
-    return NAME_LAST;
+    out[w.len] = '\0';
+    return w.len;
+}
+
+size_t name_fit(char *out, size_t size, const char *name, bool overload, size_t max_cols, uint32_t ellipsis)
+{
+    static const unsigned parts[2][3] = {
+        {NAME_WHOLE, NAME_SCOPES | NAME_TEMPLATES, NAME_SCOPES},
+        {NAME_WHOLE, NAME_SCOPES | NAME_PARAMETERS, NAME_PARAMETERS},
+    };
+    size_t len;
+    for (int i = 0; i < 3; i++) {
+        len = name_write(out, size, name, parts[overload][i]);
+        if (utf8_cols(out, len) <= max_cols)
+            return len;
+    }
+    len = name_write(out, size, name, 0);
+    /* Room for "(", a letter of a parameter and the ellipsis. */
+    if (overload && utf8_cols(out, len) + 3 <= max_cols)
+        name_write(out, size, name, NAME_PARAMETERS);
+    return name_cut(out, size, out, max_cols, ellipsis);
 }

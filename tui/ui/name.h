@@ -4,22 +4,28 @@
 #ifndef MTUI_TUI_NAME_H
 #define MTUI_TUI_NAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* From long to short. */
-enum name_level {
-    NAME_FULL,         /* as it is: "std::map<int, Foo<T>>::find(int const&) const" */
-    NAME_NO_ARGUMENTS, /* "std::map<int, Foo<T>>::find" */
-    NAME_NO_TEMPLATES, /* "std::map::find" */
-    NAME_LAST,         /* "find"; also of Rust paths */
-    NAME_LEVELS
+/* What is kept of "std::map<int, Foo<T>>::find(int const&) const" beside "find", the last component, also of Rust paths. */
+enum name_part {
+    NAME_SCOPES = 1,    /* "std::map::" */
+    NAME_TEMPLATES = 2, /* "<int, Foo<T>>", of scopes that are kept and of the function; those of parameters stay */
+    NAME_PARAMETERS = 4 /* "(int const&) const", and all that stands behind it */
 };
+#define NAME_WHOLE (NAME_SCOPES | NAME_TEMPLATES | NAME_PARAMETERS)
 
-/* Writes a level of name into out (size bytes, always terminated, cut if needed); returns its length.
+/* Writes those parts of name into out (size bytes, always terminated, cut if needed); returns its length.
  * Knows operators ("operator<", "operator()"), "(anonymous namespace)", "{lambda(int)#1}". */
-size_t name_write(char *out, size_t size, const char *name, enum name_level level);
+size_t name_write(char *out, size_t size, const char *name, unsigned parts);
 
-/* The longest level that fits into max_cols columns, else NAME_LAST; written into out as above. */
-enum name_level name_fit(char *out, size_t size, const char *name, size_t max_cols);
+/* What fits into max_cols columns, written into out as above: without parameters, then without templates, then without
+ * scopes, then cut with the ellipsis, a character of one column. Of an overload, which parameters tell apart, these stay
+ * longest and are cut before they go: "find(int const&) const", "find(int…", "find". */
+size_t name_fit(char *out, size_t size, const char *name, bool overload, size_t max_cols, uint32_t ellipsis);
+
+/* Any text, which may stand in out, as far as it fits, with the ellipsis at its end where it does not; returns its length. */
+size_t name_cut(char *out, size_t size, const char *text, size_t max_cols, uint32_t ellipsis);
 
 #endif
