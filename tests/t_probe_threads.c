@@ -234,6 +234,37 @@ static void no_call_is_missed_when_the_first_thread_ends(void **state)
     }
 }
 
+/* Threads that are asked to carry the probes are ending themselves, then. A machine that stalls may have one end while it
+ * is being asked: that is said. */
+static void no_call_is_missed_when_threads_end_together(void **state)
+{
+    (void)state;
+    EACH_MECHANISM(m)
+    {
+        struct probe_seen s;
+        struct probe_stats st;
+        struct victim v = start_a_copy();
+        probe_seen_arm(&s, m, &v, false);
+        probe_stats(s.probe, &st);
+        if (st.covers_births) {
+            victim_do(&v, s.loop, "crowd 8 100 1000"); /* all of them older than the one that goes on */
+            victim_do(&v, s.loop, "leader 0");
+            victim_do(&v, s.loop, "rate 400 1000");
+            assert_int_equal(victim_do(&v, s.loop, "gather"), 8 * 100 + 400);
+            assert_true(loop_until(s.loop, &s.ended, 9));
+            assert_int_equal(victim_do(&v, s.loop, "rate 600 1000"), 1800); /* until another one has taken over */
+            probe_seen_settle(&s);
+            probe_stats(s.probe, &st);
+            if (s.trouble[0])
+                assert_true(s.hits + st.lost <= 1800 && strstr(s.trouble, "seen until they hung on another one"));
+            else
+                assert_int_equal(s.hits + st.lost, 1800);
+        }
+        probe_seen_disarm(&s);
+        victim_kill(&v);
+    }
+}
+
 static bool leader_is_zombie(void *arg)
 {
     char command[128], *text;
@@ -290,6 +321,7 @@ int main(void)
         cmocka_unit_test(exec_is_noticed_and_sites_can_be_set_again),
         cmocka_unit_test(first_thread_ends),
         cmocka_unit_test(no_call_is_missed_when_the_first_thread_ends),
+        cmocka_unit_test(no_call_is_missed_when_threads_end_together),
         cmocka_unit_test(first_thread_has_just_ended),
     };
     return cmocka_run_group_tests(tests, probe_find_mechanisms, NULL);

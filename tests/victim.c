@@ -6,6 +6,8 @@
  *   threads T N       T threads at once, N calls each
  *   late T N          T threads one after the other, N calls each, the first as their first act
  *   paced T N US      T threads one after the other, N calls each, US microseconds apart
+ *   crowd T N US      begins T threads that end together, after N calls each, US microseconds apart
+ *   gather            waits until they have ended
  *   nested T          a thread that makes a thread, T deep, a call in each
  *   fork F N          F children one after the other, N calls each
  *   hand-on           forks a child that reads the commands from then on
@@ -179,6 +181,27 @@ static void paced(long count, long n, long us)
     }
 }
 
+#define CROWD_MAX 16
+
+static struct {
+    pthread_t t[CROWD_MAX];
+    long n;
+    struct pace pace;
+} crowd;
+
+static void crowd_begin(void)
+{
+    for (long i = 0; i < crowd.n; i++)
+        start(&crowd.t[i], paced_worker, &crowd.pace);
+}
+
+static void crowd_gather(void)
+{
+    for (long i = 0; i < crowd.n; i++)
+        pthread_join(crowd.t[i], NULL);
+    crowd.n = 0;
+}
+
 static void *nest(void *arg)
 {
     long depth = (long)arg;
@@ -285,6 +308,11 @@ static void *read_commands(void *arg)
             threads(a, b, 0);
         else if (sscanf(line, "paced %ld %ld %ld", &a, &b, &c) == 3)
             paced(a, b, c);
+        else if (sscanf(line, "crowd %ld %ld %ld", &crowd.n, &crowd.pace.n, &crowd.pace.us) == 3 &&
+                 crowd.n <= CROWD_MAX)
+            crowd_begin();
+        else if (strcmp(line, "gather\n") == 0)
+            crowd_gather();
         else if (sscanf(line, "nested %ld", &a) == 1) {
             start(&t, nest, (void *)a);
             pthread_join(t, NULL);

@@ -11,7 +11,9 @@
 
 #include "core/base/alloc.h"
 
-#define PF_KTHREAD 0x00200000u /* include/linux/sched.h */
+/* include/linux/sched.h */
+#define PF_EXITING 0x00000004u
+#define PF_KTHREAD 0x00200000u
 
 char *proc_read_file(const char *path, size_t max, size_t *len)
 {
@@ -96,6 +98,7 @@ int proc_stat_parse(const char *text, size_t len, struct proc_stat *out, struct 
         n = sizeof s.comm - 1;
     memcpy(s.comm, open + 1, n);
     s.ppid = (pid_t)field[4];
+    s.exiting = (field[9] & PF_EXITING) != 0;
     s.kernel_thread = (field[9] & PF_KTHREAD) != 0;
     s.cpu_ticks = field[14] + field[15];
     s.threads = (unsigned)field[20];

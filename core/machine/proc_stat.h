@@ -20,6 +20,7 @@ struct proc_stat {
     char comm[PROC_COMM_MAX]; /* raw bytes */
     char state;               /* R S D Z T t I …; Z of a process: all of its threads have ended */
     bool kernel_thread;       /* PF_KTHREAD */
+    bool exiting;             /* PF_EXITING: it has ended, or runs no more code of its program and is about to */
     uint64_t cpu_ticks;       /* user + system, in sysconf(_SC_CLK_TCK) */
     uint64_t start_ticks;     /* since boot: with the pid it names a process for good */
     uint64_t rss_pages;

@@ -217,8 +217,10 @@ static void on_ready(void *arg, int fd, short revents)
 static void on_rescan(void *arg)
 {
     struct probe *p = arg;
-    for (size_t i = 0; i < p->processes.len; i++)
+    for (size_t i = 0; i < p->processes.len; i++) {
         probe_scan(p, p->processes.data[i]);
+        probe_carry(p, p->processes.data[i]);
+    }
     probe_drain(p);
     p->rescan_timer = loop_add_timer(p->loop, loop_now_ns(p->loop) + RESCAN_NS, on_rescan, p);
 }

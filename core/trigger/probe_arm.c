@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "core/base/alloc.h"
+#include "core/machine/descriptors.h"
 #include "core/machine/perf_event.h"
+#include "core/machine/proc_stat.h"
 #include "core/trigger/hwbreak.h"
 #include "core/trigger/uprobe.h"
 
@@ -121,86 +123,48 @@ static int process_arm(const struct probe_machine *m, pid_t carrier, struct prob
     return 0;
 }
 
+/* The event of a carrier that has ended reports nothing, and stays open nevertheless: when it is closed, the kernel looks
+ * whom else the breakpoint is for and, should the next carrier be ending too, takes it out; and no other event can be
+ * opened until that is done. */
+static void event_retire(struct probe_machine *m, struct probe_process *p, int fd)
+{
+    if (fd >= 0 && p->former.len >= PROBE_FORMER_MAX) {
+        probe_event_close(m, p, fd);
+    } else if (fd >= 0) {
+        (void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+        vec_push(&p->former, fd);
+    }
+}
+
+void probe_close_former(struct probe_machine *m, struct probe_process *p)
+{
+    for (size_t i = 0; i < p->former.len; i++)
+        probe_event_close(m, p, p->former.data[i]);
+    vec_free(&p->former);
+}
+
 /* A link reports from every thread of a process, but has breakpoints put into it, and left there, only as long as its
  * first thread lives: then the event of another thread that reports nothing holds each. The link's own stays where it
- * is until somebody else's probe goes from the same place, so there is time for that.
+ * is until another probe goes from the same place, so there is time for that. An event whose thread ends while it is
+ * being opened is such another probe.
  * Source: kernel/trace/bpf_trace.c (uprobe_multi_link_filter), kernel/events/uprobes.c (register_for_each_vma). */
-static int process_hold(struct probe_machine *m, const struct probe_process *p, pid_t carrier, struct probe_armed *a,
+static int process_hold(struct probe_machine *m, struct probe_process *p, pid_t carrier, struct probe_armed *a,
                         struct err *err)
 {
     int fd = open_event(m, PROBE_UPROBE, a, carrier, false, err);
+    p->was_uncarried = p->was_uncarried || fd < 0;
     if (fd < 0)
         return fd;
     (void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-    if (a->hold >= 0)
-        probe_event_close(m, p, a->hold);
+    event_retire(m, p, a->hold);
     a->hold = fd;
     return 0;
 }
 
-bool probe_is_link(const struct probe_machine *m, int fd)
-{
-    for (size_t i = 0; i < m->links.len; i++)
-        if (m->links.data[i].fd == fd)
-            return true;
-    return false;
-}
-
-/* Whether a descriptor that one site less uses is to be closed. */
-static bool link_put(struct probe_machine *m, int fd)
-{
-    for (size_t i = 0; i < m->links.len; i++) {
-        struct probe_link *l = &m->links.data[i];
-        if (l->fd != fd)
-            continue;
-        if (--l->users > 0)
-            return false;
-        vec_remove(&m->links, i);
-        return true;
-    }
-    return true;
-}
-
 static void event_put(struct probe_machine *m, const struct probe_process *p, int fd)
 {
-    if (fd >= 0 && link_put(m, fd))
+    if (fd >= 0 && probe_link_put(m, fd))
         probe_event_close(m, p, fd);
-}
-
-/* The sites of one trigger in one file come and go together: they share a link. When one goes alone nevertheless, its
- * breakpoint stays, unheard, until the others go. */
-static void link_group(struct probe_machine *m, struct probe_process *p, size_t from)
-{
-    struct probe_armed *first = &p->sites.data[from];
-    VEC(uint64_t) offsets = {0}, numbers = {0};
-    for (size_t i = from; i < p->sites.len; i++) {
-        const struct probe_armed *a = &p->sites.data[i];
-        if (a->fd < 0 && a->file == first->file && a->site.trigger == first->site.trigger) {
-            vec_push(&offsets, a->site.offset);
-            vec_push(&numbers, a->number);
-        }
-    }
-    int fd = hit_output_link(m->output, first->site.path, p->pid, offsets.data, numbers.data, numbers.len, NULL);
-    struct probe_link link = {.fd = fd, .users = numbers.len};
-    if (fd >= 0)
-        vec_push(&m->links, link);
-    for (size_t i = from, k = 0; fd >= 0 && k < numbers.len; i++)
-        if (p->sites.data[i].number == numbers.data[k]) {
-            p->sites.data[i].fd = fd;
-            k++;
-        }
-    vec_free(&offsets);
-    vec_free(&numbers);
-}
-
-/* Sites that have no event yet share links, where that works; the others are left as they are. */
-static void link_sites(struct probe_machine *m, struct probe_process *p)
-{
-    if (m->no_links)
-        return;
-    for (size_t i = 0; i < p->sites.len; i++)
-        if (p->sites.data[i].fd < 0 && p->sites.data[i].file >= 0)
-            link_group(m, p, i);
 }
 
 void probe_armed_free(struct probe_machine *m, const struct probe_process *p, struct probe_armed *a)
@@ -307,7 +271,7 @@ static bool same_site(enum probe_mechanism mechanism, const struct probe_armed *
 }
 
 /* A site that a thread is to carry: its event, or, if a link has it, what holds it when the first thread cannot. */
-static int carry_site(struct probe_machine *m, const struct probe_process *p, pid_t carrier, struct probe_armed *a,
+static int carry_site(struct probe_machine *m, struct probe_process *p, pid_t carrier, struct probe_armed *a,
                       struct err *err)
 {
     if (a->fd < 0)
@@ -320,7 +284,7 @@ static int arm_everywhere(struct probe_machine *m, struct probe_process *next, u
 {
     int rc = 0;
     if (next->cover == PROBE_COVER_PROCESS)
-        link_sites(m, next);
+        probe_link_sites(m, next);
     for (size_t i = 0; i < next->sites.len && rc == 0; i++) {
         struct probe_armed *a = &next->sites.data[i];
         if (next->cover == PROBE_COVER_PROCESS) {
@@ -364,16 +328,24 @@ static void drop_thread_events(struct probe_machine *m, const struct probe_proce
     }
 }
 
-/* The first thread, which ends last in most programs, else any. */
+/* The record of its end may be on its way. */
+static bool is_living(const struct probe_process *p, const struct probe_thread *t)
+{
+    struct proc_stat st;
+    int rc = t->ended ? MTUI_E_GONE : proc_stat_read("/proc", p->pid, t->tid, &st, NULL);
+    return rc != MTUI_E_GONE && (rc < 0 || !st.exiting);
+}
+
+/* The first thread, which ends last in most programs, else any; 0: all are ending. */
 static pid_t living_thread(const struct probe_process *p)
 {
     const struct probe_thread *leader = probe_process_thread(p, p->pid);
-    if (leader && !leader->ended)
+    if (leader && is_living(p, leader))
         return p->pid;
     for (size_t i = 0; i < p->threads.len; i++)
-        if (!p->threads.data[i]->ended)
+        if (is_living(p, p->threads.data[i]))
             return p->threads.data[i]->tid;
-    return p->pid;
+    return 0;
 }
 
 /* A thread has ended that no record has told of yet. False when that was known, or the thread is not. */
@@ -398,13 +370,14 @@ static int carry_anew(struct probe_machine *m, struct probe_process *p, struct e
         a->number = ++m->next_number;
         a->fd = a->hold = -1;
     }
-    link_sites(m, p);
+    probe_link_sites(m, p);
     for (size_t i = 0; i < p->sites.len; i++) {
         int one = carry_site(m, p, p->pid, &p->sites.data[i], rc == 0 ? err : NULL);
         rc = rc ? rc : one;
         event_put(m, p, before.data[i].fd);
         event_put(m, p, before.data[i].hold);
     }
+    probe_close_former(m, p);
     vec_free(&before);
     return rc;
 }
@@ -414,7 +387,8 @@ static int carry_anew(struct probe_machine *m, struct probe_process *p, struct e
 static int carry_on(struct probe_machine *m, struct probe_process *p, pid_t carrier, struct err *err)
 {
     int rc = 0;
-    for (size_t i = 0; i < p->sites.len; i++) {
+    (void)descriptors_make_room(p->sites.len, NULL); /* if there is none, the opening will tell */
+    for (size_t i = 0; i < p->sites.len && rc != MTUI_E_GONE; i++) {
         struct probe_armed *a = &p->sites.data[i];
         bool linked = a->fd >= 0 && probe_is_link(m, a->fd);
         int before = linked ? -1 : a->fd;
@@ -423,8 +397,8 @@ static int carry_on(struct probe_machine *m, struct probe_process *p, pid_t carr
             a->fd = -1;
         }
         int one = carry_site(m, p, carrier, a, rc == 0 ? err : NULL);
-        rc = rc ? rc : one;
-        event_put(m, p, before);
+        rc = rc == 0 || one == MTUI_E_GONE ? one : rc;
+        event_retire(m, p, before);
     }
     return rc;
 }
@@ -433,6 +407,8 @@ int probe_move_carrier(struct probe_machine *m, struct probe_process *p, struct 
 {
     for (;;) {
         pid_t carrier = living_thread(p);
+        if (!carrier) /* the records of their ends will tell, or of others that were born */
+            return 0;
         int rc = carrier == p->pid ? carry_anew(m, p, err) : carry_on(m, p, carrier, err);
         p->carrier = carrier;
         if (rc != MTUI_E_GONE || !mark_ended(p, carrier))
@@ -503,8 +479,10 @@ static int set_sites(struct probe_machine *m, struct probe_process *p,
     next.cover =
         next.mechanism == PROBE_UPROBE && m->output ? PROBE_COVER_PROCESS : PROBE_COVER_THREADS;
     bool keep = next.mechanism == p->mechanism && next.cover == p->cover;
-    if (!next.carrier)
+    if (next.carrier <= 0)
         next.carrier = living_thread(p);
+    if (!next.carrier)
+        next.carrier = p->pid; /* which fails as whoever has ended */
     next.sites.data = NULL;
     next.sites.len = next.sites.cap = 0;
     uint64_t first_new = m->next_number + 1;
@@ -514,6 +492,7 @@ static int set_sites(struct probe_machine *m, struct probe_process *p,
     if (rc < 0) {
         if (next.cover == PROBE_COVER_PROCESS)
             p->carrier = next.carrier;
+        p->former = next.former;
         drop_thread_events(m, &next, first_new, false);
         for (size_t i = 0; i < next.sites.len; i++)
             if (next.sites.data[i].number >= first_new)
@@ -530,6 +509,8 @@ static int set_sites(struct probe_machine *m, struct probe_process *p,
     *p = next;
     p->mechanism = before; /* the kind of what is being closed */
     drop_thread_events(m, p, 0, true);
+    if (p->sites.len == 0)
+        probe_close_former(m, p);
     p->mechanism = next.mechanism;
     return 0;
 }
@@ -541,6 +522,8 @@ int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
     int rc = choose(m, sites, n, &mechanism, err);
     if (rc < 0)
         return rc;
+    if (n > 0)
+        (void)probe_process_carry(m, p, NULL); /* what cannot be carried is refused below */
     rc = set_sites(m, p, mechanism, sites, n, err);
     /* The thread that was to carry the events has just ended: another one does. */
     while (rc == MTUI_E_GONE && mark_ended(p, p->carrier)) {

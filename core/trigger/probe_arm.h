@@ -12,9 +12,15 @@ int probe_thread_arm(const struct probe_machine *m, enum probe_mechanism mechani
                      struct probe_thread *t, const struct probe_armed *a, struct err *err);
 /* A site of p, with its event. */
 void probe_armed_free(struct probe_machine *m, const struct probe_process *p, struct probe_armed *a);
+/* Sites that have no event yet share links, where that works; the others are left as they are. */
+void probe_link_sites(struct probe_machine *m, struct probe_process *p);
 bool probe_is_link(const struct probe_machine *m, int fd);
+/* Whether a descriptor that one site less uses is to be closed. */
+bool probe_link_put(struct probe_machine *m, int fd);
 /* Gives the events of PROBE_COVER_PROCESS to another thread; one that ends meanwhile is not the last to be
  * tried. */
 int probe_move_carrier(struct probe_machine *m, struct probe_process *p, struct err *err);
+/* Closes the events of carriers that have ended. */
+void probe_close_former(struct probe_machine *m, struct probe_process *p);
 
 #endif

@@ -7,6 +7,9 @@
 #include "core/base/fmt.h"
 #include "core/machine/descriptors.h"
 #include "core/machine/proc_stat.h"
+#include "core/trigger/probe_arm.h"
+
+#define CALM_NS 100000000u /* threads that end together have ended by then */
 
 /* What could not be armed since it has ended is no trouble: its end is told. */
 static void tell(struct probe *p, int rc, const struct err *err)
@@ -73,7 +76,8 @@ void probe_handle_births(struct probe *p)
     p->births.len = 0;
 }
 
-static void tell_uncarried(struct probe *p, struct probe_process *proc)
+/* since_ns: 0: not known. */
+static void tell_uncarried(struct probe *p, struct probe_process *proc, uint64_t since_ns)
 {
     char text[FMT_MAX] = "some milliseconds";
     struct err err;
@@ -81,13 +85,29 @@ static void tell_uncarried(struct probe *p, struct probe_process *proc)
     if (!proc->was_uncarried || proc->uncarried_told)
         return;
     proc->uncarried_told = true;
-    if (proc->carrier_ended_ns && now > proc->carrier_ended_ns)
-        (void)fmt_duration(text, now - proc->carrier_ended_ns);
-    err_set(&err, MTUI_E_GONE,
-            "the thread of process %d that its probes hung on has ended: calls were not seen until they hung on another "
-            "one, for %s; that happens with each such thread (not with Linux 6.12 or newer)",
-            (int)proc->pid, text);
+    if (since_ns && now > since_ns)
+        (void)fmt_duration(text, now - since_ns);
+    if (proc->sites.len > 0 && probe_is_link(&p->machine, proc->sites.data[0].fd))
+        err_set(&err, MTUI_E_GONE,
+                "threads of process %d that its probes hung on have ended one right after the other: calls may not have "
+                "been seen until they hung on another one, for %s",
+                (int)proc->pid, text);
+    else
+        err_set(&err, MTUI_E_GONE,
+                "the thread of process %d that its probes hung on has ended: calls were not seen until they hung on "
+                "another one, for %s; that happens with each such thread (not with Linux 6.12 or newer)",
+                (int)proc->pid, text);
     probe_trouble(p, &err);
+}
+
+void probe_carry(struct probe *p, struct probe_process *proc)
+{
+    struct err err = {0};
+    uint64_t now = probe_now_ns(p);
+    if (now < proc->carrier_ended_ns + CALM_NS)
+        return;
+    tell(p, probe_process_carry(&p->machine, proc, &err), &err);
+    tell_uncarried(p, proc, now);
 }
 
 void probe_handle_ends(struct probe *p)
@@ -98,7 +118,7 @@ void probe_handle_ends(struct probe *p)
         if (proc->ended)
             continue;
         tell(p, probe_process_sweep(&p->machine, proc, &err), &err);
-        tell_uncarried(p, proc);
+        tell_uncarried(p, proc, proc->carrier_ended_ns);
         if (proc->threads.len == 0) {
             probe_scan(p, proc);
             tell(p, probe_process_sweep(&p->machine, proc, &err), &err);

@@ -61,5 +61,7 @@ void probe_scan(struct probe *p, struct probe_process *proc);
 void probe_handle_births(struct probe *p);
 /* Threads that have ended go, and processes without any are marked; an exec that left no record is told. */
 void probe_handle_ends(struct probe *p);
+/* Some time after its carrier's end, another thread of the process takes over. */
+void probe_carry(struct probe *p, struct probe_process *proc);
 
 #endif

@@ -186,6 +186,7 @@ void probe_process_free(struct probe_machine *m, struct probe_process *p)
         thread_free(m, p, p->threads.data[i]);
     for (size_t i = 0; i < p->sites.len; i++)
         probe_armed_free(m, p, &p->sites.data[i]);
+    probe_close_former(m, p);
     vec_free(&p->threads);
     vec_free(&p->sites);
     free(p);
@@ -221,7 +222,7 @@ const struct probe_armed *probe_thread_site(const struct probe_process *p,
 
 size_t probe_process_descriptors(const struct probe_process *p)
 {
-    size_t n = 0;
+    size_t n = p->former.len;
     for (size_t i = 0; i < p->threads.len; i++)
         n += 1 + p->threads.data[i]->events.len;
     for (size_t i = 0; i < p->sites.len; i++) {
@@ -233,7 +234,7 @@ size_t probe_process_descriptors(const struct probe_process *p)
 
 size_t probe_process_slow_events(const struct probe_machine *m, const struct probe_process *p)
 {
-    size_t n = 0;
+    size_t n = p->former.len;
     if (p->mechanism != PROBE_UPROBE)
         return 0;
     for (size_t i = 0; i < p->threads.len; i++)
@@ -246,6 +247,26 @@ size_t probe_process_slow_events(const struct probe_machine *m, const struct pro
 }
 
 /* ---- Ends and execs ---- */
+
+static bool lacks_carrier(const struct probe_process *p)
+{
+    return p->carrier && !probe_process_thread(p, p->carrier) && p->threads.len > 0 && p->sites.len > 0 &&
+           p->cover == PROBE_COVER_PROCESS;
+}
+
+/* Breakpoints of links stay where they are when threads end; after an exec they are to be set anew. */
+static bool can_wait(const struct probe_machine *m, const struct probe_process *p)
+{
+    for (size_t i = 0; i < p->sites.len; i++)
+        if (!probe_is_link(m, p->sites.data[i].fd))
+            return false;
+    return !probe_process_thread(p, p->pid);
+}
+
+int probe_process_carry(struct probe_machine *m, struct probe_process *p, struct err *err)
+{
+    return lacks_carrier(p) ? probe_move_carrier(m, p, err) : 0;
+}
 
 int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct err *err)
 {
@@ -266,12 +287,9 @@ int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct
         }
     }
     p->threads.len = kept;
-    if (!p->carrier || probe_process_thread(p, p->carrier) || kept == 0)
-        return 0;
-    if (p->cover == PROBE_COVER_PROCESS && p->sites.len > 0)
-        return probe_move_carrier(m, p, err);
-    p->carrier = 0;
-    return 0;
+    if (p->carrier == CARRIER_GONE && (p->cover != PROBE_COVER_PROCESS || p->sites.len == 0))
+        p->carrier = 0;
+    return can_wait(m, p) ? 0 : probe_process_carry(m, p, err);
 }
 
 void probe_process_exec(struct probe_machine *m, struct probe_process *p, struct probe_thread *t,

@@ -34,6 +34,9 @@ struct probe_link {
     size_t users;
 };
 
+/* Descriptors. Then each further one is closed at once, at the risk of calls missed when carriers end together. */
+#define PROBE_FORMER_MAX 1024
+
 /* What all processes share. */
 struct probe_machine {
     int epoll;
@@ -84,8 +87,10 @@ struct probe_process {
                           * record will tell, unless it was not watched */
     pid_t carrier;       /* the thread that PROBE_COVER_PROCESS events are opened for */
     uint64_t carrier_ended_ns; /* perf's clock, of the one before; 0: not known */
-    bool was_uncarried;  /* hits were not seen until another carrier was there */
+    bool was_uncarried;  /* hits were not seen, or may not have been, until another carrier was there */
     bool uncarried_told;
+    VEC(int) former;     /* PROBE_COVER_PROCESS: events of carriers that have ended, PROBE_FORMER_MAX at most, open until
+                          * nothing is armed any more or another program runs */
     VEC(struct probe_armed) sites;
     VEC(struct probe_thread *) threads; /* ascending by tid */
 };
@@ -109,8 +114,11 @@ int probe_machine_can_break(struct probe_machine *m, const struct probe_site *re
 int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
                             const struct probe_site *sites, size_t n, struct err *err);
 
-/* Drops threads marked as ended; when the carrier is no longer there, another one takes over. */
+/* Drops threads marked as ended. When the carrier is no longer there, another one takes over at once, unless nothing is
+ * missed without one. */
 int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct err *err);
+/* Then another one takes over here: not at once, since others may be ending together with it. */
+int probe_process_carry(struct probe_machine *m, struct probe_process *p, struct err *err);
 
 /* The thread whose ring this is has exec'ed: it is the leader now, all others have ended. */
 void probe_process_exec(struct probe_machine *m, struct probe_process *p, struct probe_thread *t,
