@@ -224,8 +224,8 @@ static size_t lines_of(const char *path)
     return n;
 }
 
-/* A range that is still open is what is written, from A to the cursor, as its totals stand there. */
-static void an_open_range_is_written(void **state)
+/* A range that is still open is what is taken, from A to the cursor, as its totals stand there. */
+static void an_open_range_is_taken(void **state)
 {
     (void)state;
     struct rig r;
@@ -248,6 +248,20 @@ static void an_open_range_is_written(void **state)
     assert_int_equal(r.m->range_start_ns, 250);
     assert_int_equal(r.m->range_end_ns, 350);
     assert_int_equal(unlink(path), 0);
+    /* So is it with all that is done with a range. */
+    static const enum action others[] = {ACT_MERGED, ACT_CALLS, ACT_ZOOM_RANGE};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        act(&r, ACT_CANCEL);
+        act_with(&r, ACT_GOTO, "350ns");
+        act(&r, ACT_RANGE);
+        assert_int_equal(r.m->range_end_ns, 0);
+        act_with(&r, ACT_GOTO, "250ns");
+        view_timeline.action(r.tl, others[i], NULL);
+        assert_int_equal(r.m->range_start_ns, 250);
+        assert_int_equal(r.m->range_end_ns, 350);
+        if (others[i] == ACT_MERGED)
+            act(&r, ACT_MERGED);
+    }
     assert_int_equal(rmdir(dir), 0);
     rig_close(&r);
 }
@@ -260,7 +274,7 @@ int main(void)
         cmocka_unit_test(folding_is_stopped),
         cmocka_unit_test(folding_while_it_grows),
         cmocka_unit_test(matches_are_found_between_frames),
-        cmocka_unit_test(an_open_range_is_written),
+        cmocka_unit_test(an_open_range_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -261,6 +261,8 @@ int tl_detail_rows(const struct timeline *tl, struct rect r);
 void tl_draw_detail(struct timeline *tl, struct surface *s, struct rect r);
 /* Ends marking: the range lies between two times, in either order; of the same time there is none, which is said. */
 void tl_set_range(struct timeline *tl, uint64_t a, uint64_t b);
+/* The range that is open, if one is, ends at the cursor; false: it has no length yet, which is said. */
+bool tl_end_range(struct timeline *tl);
 /* The range, or what has been marked of it since v was pressed; false: there is none. */
 bool tl_range(const struct timeline *tl, uint64_t *from, uint64_t *to);
 /* Spans of the selected thread in it. */

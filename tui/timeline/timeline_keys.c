@@ -130,16 +130,15 @@ static bool range(struct timeline *tl, const char *arg)
     return true;
 }
 
-/* A range that is open ends at the cursor, as it stands in the details, and is what is written. */
-static void export(struct timeline *tl, const char *arg)
+bool tl_end_range(struct timeline *tl)
 {
     if (tl->ranging && tl->range_from_ns == tl->cursor_ns) {
         model_error(tl->m, "the range has no length yet: move the cursor, or drop it with Esc");
-        return;
+        return false;
     }
     if (tl->ranging)
         tl_set_range(tl, tl->range_from_ns, tl->cursor_ns);
-    trace_export_action(tl->export, arg);
+    return true;
 }
 
 static void set_mark(struct timeline *tl, int i)
@@ -328,7 +327,7 @@ bool tl_action(struct timeline *tl, enum action act, const char *arg)
     case ACT_COPY:
         return copy(tl);
     case ACT_EXPORT:
-        export(tl, arg);
+        trace_export_action(tl->export, arg);
         return true;
     case ACT_SOURCE:
         tl_edit_source(tl, arg);

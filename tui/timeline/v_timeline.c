@@ -129,6 +129,12 @@ static void draw(void *view, struct surface *s, struct rect r)
 
 /* ---- The rest of a view ---- */
 
+/* What is done with the range that the details show, also while it is open. */
+static bool takes_range(enum action action)
+{
+    return action == ACT_EXPORT || action == ACT_MERGED || action == ACT_CALLS || action == ACT_ZOOM_RANGE;
+}
+
 static bool act(void *view, enum action action, const char *arg)
 {
     struct timeline *tl = view;
@@ -136,7 +142,8 @@ static bool act(void *view, enum action action, const char *arg)
         return (action == ACT_INTERRUPT || action == ACT_CANCEL) && model_stop_loading(tl->m);
     }
     tl_find_finish(tl);
-    bool used = tl_merged_action(tl, action, arg) || (!tl_merged_shown(tl) && tl_action(tl, action, arg));
+    bool used = (takes_range(action) && !tl_end_range(tl)) || tl_merged_action(tl, action, arg) ||
+                (!tl_merged_shown(tl) && tl_action(tl, action, arg));
     tl->touched |= used;
     if (!used && action == ACT_CANCEL && model_is_growing(tl->m))
         used = model_stop_loading(tl->m);

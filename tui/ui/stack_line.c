@@ -11,17 +11,19 @@
 /* The most columns that one name may have for all to fit; half of them in any case. */
 static size_t most_cols(struct function_names *names, const fn_id *calls, size_t n, size_t cols)
 {
-    for (size_t most = cols; most > cols / 2; most--) {
-        size_t sum = 0;
-        for (size_t i = 0; i < n; i++) {
-            const char *name = function_names_get(names, calls[i]);
-            const size_t wide = utf8_cols(name, strlen(name));
-            sum += (wide < most ? wide : most) + (i ? strlen(BETWEEN) : 0);
-        }
-        if (sum <= cols)
-            return most;
+    size_t wide[STACK_LINE_MAX], most = cols;
+    for (size_t i = 0; i < n; i++) {
+        const char *name = function_names_get(names, calls[i]);
+        wide[i] = utf8_cols(name, strlen(name));
     }
-    return cols / 2;
+    for (; most > cols / 2; most--) {
+        size_t sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += (wide[i] < most ? wide[i] : most) + (i ? strlen(BETWEEN) : 0);
+        if (sum <= cols)
+            break;
+    }
+    return most;
 }
 
 /* Of n names, the innermost that fit side by side; one in any case. */
