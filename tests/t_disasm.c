@@ -47,9 +47,9 @@ static void returns_and_tail_jumps(void **state)
     };
     struct disasm_exits e = exits_of(code, sizeof code, 0x1000);
     static const struct disasm_exit wanted[] = {
-        {0x1006, DISASM_RETURN, -1, 0},         {0x1008, DISASM_TAIL_CONDITIONAL, 4, 0x200e},
-        {0x100f, DISASM_TAIL_JUMP, -1, 0x3014}, {0x1014, DISASM_TAIL_JUMP, -1, 0},
-        {0x101c, DISASM_TAIL_INDIRECT, -1, 0},  {0x101e, DISASM_RETURN, -1, 0},
+        {0x1006, DISASM_RETURN, -1, 0, false},         {0x1008, DISASM_TAIL_CONDITIONAL, 4, 0x200e, false},
+        {0x100f, DISASM_TAIL_JUMP, -1, 0x3014, false}, {0x1014, DISASM_TAIL_JUMP, -1, 0, false},
+        {0x101c, DISASM_TAIL_INDIRECT, -1, 0, false},  {0x101e, DISASM_RETURN, -1, 0, false},
     };
     assert_true(e.complete);
     assert_int_equal(e.list.len, 6);

@@ -207,6 +207,7 @@ static bool classify(const struct decoded *i, const struct decoded *before, size
     bool fixed_slot =
         i->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY && i->op[0].mem.base == ZYDIS_REGISTER_RIP;
     out->kind = fixed_slot ? DISASM_TAIL_JUMP : DISASM_TAIL_INDIRECT;
+    out->from_table = is_table_load(&i->op[0]) && i->op[0].mem.scale == 8;
     return true;
 }
 

@@ -22,7 +22,7 @@ enum disasm_exit_kind {
     DISASM_RETURN,
     DISASM_TAIL_JUMP,       /* direct, or through a fixed slot (jmp *foo@GOT(%rip)), out of it */
     DISASM_TAIL_INDIRECT,   /* jmp *%rax and the like, not recognised as a jump table: a tail call
-                             * only   when the stack pointer is that of the entry */
+                             * only when the stack pointer is that of the entry */
     DISASM_TAIL_CONDITIONAL /* jcc out of the function */
 };
 
@@ -31,6 +31,8 @@ struct disasm_exit {
     enum disasm_exit_kind kind;
     int8_t condition; /* DISASM_TAIL_CONDITIONAL: code 0–15 as in the opcodes; else −1 */
     uint64_t target;  /* of a direct jump; else 0 */
+    bool from_table;  /* DISASM_TAIL_INDIRECT: jmp *(base,index,8). The table is of functions, or of places within
+                       * (a computed goto): only the depth of the stack tells (core/symbols/eh_cfa.h) */
 };
 
 /* A piece of a function: the function itself, or what the compiler split off (f.cold). Jumps among

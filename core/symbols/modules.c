@@ -476,6 +476,15 @@ size_t modules_read_code(struct modules *m, size_t i, uint64_t vaddr, void *buf,
     return e->elf ? elf_file_read(e->elf, vaddr, buf, len) : 0;
 }
 
+enum eh_stack modules_stack_at(struct modules *m, size_t i, uint64_t vaddr)
+{
+    const struct entry *e = m->list.data[i];
+    pthread_mutex_lock(&m->lock);
+    enum eh_stack stack = e->elf ? eh_cfa_stack_at(e->elf, vaddr) : EH_STACK_UNKNOWN;
+    pthread_mutex_unlock(&m->lock);
+    return stack;
+}
+
 bool modules_file_offset(struct modules *m, size_t i, uint64_t vaddr, uint64_t *offset)
 {
     const struct entry *e = m->list.data[i];

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "core/symbols/eh_cfa.h"
 #include "core/symbols/elf_file.h"
 #include "core/base/err.h"
 #include "core/symbols/symtab.h"
@@ -74,6 +75,9 @@ char *modules_why_no_symbols(struct modules *m, size_t i);
 
 /* Code bytes of the file (never the probe's 0xCC) at a vaddr; returns the bytes read. */
 size_t modules_read_code(struct modules *m, size_t i, uint64_t vaddr, void *buf, size_t len);
+
+/* How deep the stack is before the instruction at a vaddr. */
+enum eh_stack modules_stack_at(struct modules *m, size_t i, uint64_t vaddr);
 
 /* Where a vaddr stands in the module's file: what a uprobe takes. False outside the file's code. */
 bool modules_file_offset(struct modules *m, size_t i, uint64_t vaddr, uint64_t *offset);

@@ -168,6 +168,25 @@ static int add_exits(struct modules *m, const struct module_addr *a, uint32_t nu
     return 0;
 }
 
+/* Jumps that find more on the stack than the return address stay within the function, whatever they look like:
+ * computed gotos, and into parts of it that have no symbol. Its unwind entry is not believed where it says the same of
+ * a return instruction. */
+static void drop_inner_jumps(struct modules *m, size_t module, struct disasm_exits *exits)
+{
+    bool believed = true;
+    size_t n = 0;
+    for (size_t i = 0; i < exits->list.len && believed; i++)
+        believed = exits->list.data[i].kind != DISASM_RETURN ||
+                   modules_stack_at(m, module, exits->list.data[i].vaddr) != EH_STACK_WITHIN;
+    for (size_t i = 0; i < exits->list.len; i++) {
+        struct disasm_exit e = exits->list.data[i];
+        enum eh_stack stack = believed && e.kind != DISASM_RETURN ? modules_stack_at(m, module, e.vaddr) : EH_STACK_UNKNOWN;
+        if (stack != EH_STACK_WITHIN && !(stack == EH_STACK_UNKNOWN && e.from_table))
+            exits->list.data[n++] = e;
+    }
+    exits->list.len = n;
+}
+
 /* The entry and every exit of a function. */
 static int add_call(struct modules *m, const struct module_addr *a, uint32_t number,
                     struct trigger_places *p, struct err *err)
@@ -180,8 +199,10 @@ static int add_call(struct modules *m, const struct module_addr *a, uint32_t num
         return err_prefix(err, "the returns of %s cannot be found", name);
     size_t n = 1 + find_cold(m, a, pieces + 1);
     rc = disasm_find_exits(pieces, n, &exits, err);
-    if (rc == 0)
+    if (rc == 0) {
+        drop_inner_jumps(m, a->module, &exits);
         rc = add_exits(m, a, number, &exits, p, err);
+    }
     disasm_exits_free(&exits);
     for (size_t i = 0; i < n; i++)
         free((void *)(uintptr_t)pieces[i].code);
