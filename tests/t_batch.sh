@@ -55,6 +55,12 @@ check 'usage: exit 2' [ $? -eq 2 ]
 check 'one line, with the option meant' [ "$(grep -c -e '--batch' "$tmp/err")" = 1 ]
 "$mtui" attach -p 1 -r pt --print >"$tmp/out" 2>"$tmp/err" </dev/null || bad "--print: exit $?"
 check 'the command is shown' grep -q '^perf record .*--snapshot .*intel_pt/.*/u .*-p 1$' "$tmp/out"
+check 'nothing is left out of it' [ ! -s "$tmp/err" ]
+"$mtui" attach -p 1 -r pt -t main --slower-than 2ms --hold-off 1h --print >"$tmp/out" 2>"$tmp/err" </dev/null ||
+    bad "--print, triggers: exit $?"
+check 'still one line' [ "$(grep -c '' "$tmp/out")" = 1 ]
+check 'what is left out of it is said' \
+    grep -q '^mtui: the command leaves out --trigger, --slower-than, --hold-off: ' "$tmp/err"
 
 # 5. Ring mode: Ctrl-C finishes first. The directory is named after the program.
 begin "$mtui" attach -p "$pid" --batch

@@ -68,10 +68,10 @@ static void snapshots_and_hits(void **state)
     }
     char spin[] = "spin", one[] = "one_of_it", key[] = "key";
     const struct snapshot_hit hits[] = {
-        {first + 1000, 77, spin, 0x401000, 5, 6, 2500000, 1, true, NULL},
-        {first + 2000, 78, spin, 0x401000, 0, 0, 3000000, 0, false, one},
-        {last + 400, 0, key, 0, 0, 0, 0, 2, false, NULL},
-        {last + 9000000000, 77, spin, 0x401000, 0, 0, 0, 2, false, NULL}, /* a clock gone wrong */
+        {first + 1000, 77, spin, 0x401000, 5, 6, 2500000, 1, true, 4100000, NULL},
+        {first + 2000, 78, spin, 0x401000, 0, 0, 3000000, 0, false, 0, one},
+        {last + 400, 0, key, 0, 0, 0, 0, 2, false, 0, NULL},
+        {last + 9000000000, 77, spin, 0x401000, 0, 0, 0, 2, false, 0, NULL}, /* a clock gone wrong */
     };
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(snapshot_dir_add_hit(d, &hits[i], &err), 0);
@@ -86,7 +86,7 @@ static void snapshots_and_hits(void **state)
     const struct mark *m = trace_marks(r->trace, &n);
     for (size_t i = 0; i < n; i++) {
         if (m[i].kind == MARK_TRIGGER && m[i].tid == 77) {
-            assert_string_equal(m[i].detail, "spin, still running, 2.50 ms so far, arguments 0x5 0x6");
+            assert_string_equal(m[i].detail, "spin, still running, 2.50 ms so far, took 4.10 ms in the end, arguments 0x5 0x6");
             seen |= 1;
         } else if (m[i].kind == MARK_HIT) {
             assert_string_equal(m[i].detail, "one_of_it (spin), took 3.00 ms, counted only");

@@ -421,6 +421,50 @@ static void test_session_info(void **state)
     free(path);
 }
 
+/* A call that is a hit while it runs, and its return: a row each while the recording goes on, then one. */
+static void test_hit_that_returned(void **state)
+{
+    (void)state;
+    static const char head[] = "time_ns\ttid\ttrigger\taddress\targ1\targ2\tduration_ns\tsnapshot\n";
+    struct err err = {0};
+    struct snapshot_dir *d;
+    struct snapshot_hit *hits;
+    size_t n, bad;
+    char job[] = "job", other[] = "other";
+    char *dir = xasprintf("%s/returned", tmp), *path = xasprintf("%s/hits.tsv", dir);
+    const struct snapshot_hit rows[] = {
+        {.time_ns = 11700, .tid = 7, .trigger = job, .address = 0x40, .duration_ns = 11500},
+        {.time_ns = 10200, .tid = 7, .trigger = job, .address = 0x30, .duration_ns = 10000, .snapshot = 1, .still_running = true},
+        /* not its return: of another thread, another trigger, another call */
+        {.time_ns = 11700, .tid = 8, .trigger = job, .address = 0x40, .duration_ns = 11500},
+        {.time_ns = 11701, .tid = 7, .trigger = other, .address = 0x40, .duration_ns = 11501},
+        {.time_ns = 11800, .tid = 7, .trigger = job, .address = 0x40, .duration_ns = 11500},
+    };
+    assert_int_equal(snapshot_dir_create_at(&d, dir, &err), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(snapshot_dir_add_hit(d, &rows[i], &err), 0);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(snapshot_dir_read_hits(d, &hits, &n, &bad, &err), 0);
+        assert_true(n == 4 && bad == 0);
+        assert_true(hits[0].still_running && hits[0].duration_ns == 10000 && hits[0].took_ns == 11500);
+        assert_int_equal(hits[0].address, 0x30);
+        for (size_t i = 1; i < n; i++)
+            assert_true(!hits[i].still_running && hits[i].took_ns == 0);
+        snapshot_dir_free_hits(hits, n);
+        assert_int_equal(snapshot_dir_sort_hits(d, &err), 0);
+        char *text = run_read_file(path, NULL), *rest = text + strlen(head);
+        assert_memory_equal(text, head, strlen(head));
+        assert_string_equal(rest, "10200\t7\tjob\t30\t0\t0\t10000\t1\trunning\ttook=11500\n"
+                                  "11700\t8\tjob\t40\t0\t0\t11500\t0\n"
+                                  "11701\t7\tother\t40\t0\t0\t11501\t0\n"
+                                  "11800\t7\tjob\t40\t0\t0\t11500\t0\n");
+        free(text);
+    }
+    snapshot_dir_close(d);
+    free(path);
+    free(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +477,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_list_and_delete, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_discard, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hit_that_returned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_session_info, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

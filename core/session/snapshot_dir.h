@@ -3,7 +3,7 @@
  *   <comm>-<pid>-<YYYYmmdd-HHMMSS>[-2…]/   below ${XDG_STATE_HOME:-~/.local/state}/mtui, or a name given
  *     session.ini     what was recorded, how, by which versions (grammar: core/base/conf.h)
  *     hits.tsv        a line for each hit of a trigger and each snapshot asked for by hand; fields behind those of
- *                     the header: "running" (still_running), "function=NAME"
+ *                     the header: "running" (still_running), "took=NS" (took_ns), "function=NAME"
  *     output          what a program that mtui started has printed
  *     maps/           mappings, build-ids, names, code without a file (core/session/maps_log.h)
  *     snap-1/ …       one snapshot each: perf.data, a file or a directory
@@ -58,6 +58,7 @@ struct snapshot_hit {
     uint64_t duration_ns; /* of the call, where it was measured (--slower-than, @return); else 0 */
     unsigned snapshot;    /* the snapshot that it caused; 0: counted only */
     bool still_running;   /* the call had not returned yet: duration_ns is so far */
+    uint64_t took_ns;     /* what it took in the end, where its return was seen; else 0 */
     char *function;       /* of a trigger that stands for several functions, the one that was hit; or NULL */
 };
 
@@ -110,7 +111,8 @@ int snapshot_dir_check(const struct snapshot_dir *d, uint64_t need_bytes, uint64
 /* Writes session.ini whole (by rename). */
 int snapshot_dir_write_info(struct snapshot_dir *d, const struct session_info *info, struct err *err);
 
-/* Appends a line to hits.tsv in one write(2). */
+/* Appends a line to hits.tsv in one write(2). The return of a call that was a hit while it was running is added as one
+ * of its own, with the duration; reading and sorting join the two. */
 int snapshot_dir_add_hit(struct snapshot_dir *d, const struct snapshot_hit *hit, struct err *err);
 /* Puts hits.tsv into the order of time (then tid), when no more are to come: a hit is added when its snapshot is known,
  * so later ones may stand before it. The file is replaced whole, or on failure left as it was. */

@@ -20,6 +20,7 @@ static const char header[] = "time_ns\ttid\ttrigger\taddress\targ1\targ2\tdurati
 #define COLUMNS 8
 /* Fields behind those. */
 #define RUNNING  "running" /* the call had not returned */
+#define TOOK     "took="   /* until it did, later */
 #define FUNCTION "function="
 
 /* What stands behind the number of the snapshot; from malloc. */
@@ -29,7 +30,10 @@ static char *more_of(const struct snapshot_hit *hit)
     size_t room = strlen(function) * 4 + 1;
     char *name = xmalloc(room);
     utf8_escape(name, room, function, strlen(function));
-    char *more = xasprintf("%s%s%s", hit->still_running ? "\t" RUNNING : "", *name ? "\t" FUNCTION : "", name);
+    char took[40] = "";
+    if (hit->took_ns)
+        snprintf(took, sizeof took, "\t" TOOK "%" PRIu64, hit->took_ns);
+    char *more = xasprintf("%s%s%s%s", hit->still_running ? "\t" RUNNING : "", took, *name ? "\t" FUNCTION : "", name);
     free(name);
     return more;
 }
@@ -124,6 +128,9 @@ static bool parse_more(char *rest, struct snapshot_hit *hit)
     for (char *field; (field = strsep(&rest, "\t"));) {
         if (strcmp(field, RUNNING) == 0)
             hit->still_running = true;
+        else if (strncmp(field, TOOK, strlen(TOOK)) == 0 &&
+                 parse_number(field + strlen(TOOK), 10, UINT64_MAX, &hit->took_ns))
+            ;
         else if (strncmp(field, FUNCTION, strlen(FUNCTION)) == 0)
             utf8_unescape(hit->function = field + strlen(FUNCTION));
         else
@@ -166,6 +173,46 @@ static int by_time(const void *a, const void *b)
     if (x->time_ns != y->time_ns)
         return x->time_ns < y->time_ns ? -1 : 1;
     return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static uint64_t begin_of(const struct snapshot_hit *h)
+{
+    return h->time_ns - h->duration_ns;
+}
+
+/* The hits of one call stand together. */
+static int by_call(const void *a, const void *b)
+{
+    const struct snapshot_hit *x = a, *y = b;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    if (begin_of(x) != begin_of(y))
+        return begin_of(x) < begin_of(y) ? -1 : 1;
+    int rc = strcmp(x->trigger, y->trigger);
+    return rc ? rc : by_time(a, b);
+}
+
+static bool is_return_of(const struct snapshot_hit *h, const struct snapshot_hit *running)
+{
+    return running->still_running && !running->took_ns && !h->still_running && h->duration_ns && h->tid == running->tid &&
+           begin_of(h) == begin_of(running) && strcmp(h->trigger, running->trigger) == 0;
+}
+
+/* A call that was a hit while it was running and then returned is one hit. */
+static size_t join_returns(struct snapshot_hit *hits, size_t n)
+{
+    size_t kept = 0;
+    qsort(hits, n, sizeof *hits, by_call);
+    for (size_t i = 0; i < n; i++) {
+        if (kept && is_return_of(&hits[i], &hits[kept - 1])) {
+            hits[kept - 1].took_ns = hits[i].duration_ns;
+            free(hits[i].trigger);
+            free(hits[i].function);
+        } else {
+            hits[kept++] = hits[i];
+        }
+    }
+    return kept;
 }
 
 /* All of them into a new file, which then takes the place of the old one. */
@@ -239,6 +286,8 @@ int snapshot_dir_read_hits(const struct snapshot_dir *d, struct snapshot_hit **o
         rc = err_set(err, MTUI_E_NOMEM, "%s is too big for the memory at hand", path);
     } else {
         /* A hit is written when its snapshot is known, so later ones may stand before it. */
+        if (hits.len)
+            hits.len = join_returns(hits.data, hits.len);
         if (hits.len)
             qsort(hits.data, hits.len, sizeof *hits.data, by_time);
         *out = hits.data;

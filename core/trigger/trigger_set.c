@@ -112,6 +112,7 @@ void trigger_set_count_hit(struct trigger_set *s, uint32_t trigger, enum trigger
 void trigger_set_take_out(struct trigger_set *s)
 {
     trigger_set_drain(s);
+    trigger_set_end_calls(s, false);
     s->out = true;
     for (size_t i = 0; s->probe && i < s->processes.len; i++)
         (void)probe_set_sites(s->probe, s->processes.data[i]->pid, NULL, 0, NULL);

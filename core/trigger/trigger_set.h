@@ -102,7 +102,8 @@ void trigger_set_count_hit(struct trigger_set *s, uint32_t trigger, enum trigger
 void trigger_set_hold(struct trigger_set *s, bool held);
 
 /* Takes every probe out of the program: nothing is hit, and nothing costs it time, until they are put back, which may fail
- * as trigger_set_arm does (then they are all out). Threads, programs and mappings are watched all the while. Not for
+ * as trigger_set_arm does (then they are all out). A slow call that is open then is a hit that is still running, as
+ * with trigger_set_end_calls; what is open is forgotten. Threads, programs and mappings are watched all the while. Not for
  * places that were handed over. */
 void trigger_set_take_out(struct trigger_set *s);
 int trigger_set_put_back(struct trigger_set *s, struct err *err);

@@ -306,9 +306,17 @@ bool symbolizer_is_anonymous(const char *path)
     return *path == '\0';
 }
 
+/* Where the kernel has copies of the instructions that uprobes sit on, for the program to step over them: probes of
+ * triggers, for instance. Source: kernel/events/uprobes.c (xol_area). */
+#define UPROBE_COPIES "[uprobes]"
+
 static struct found find_in_map(struct symbolizer *s, const struct addrspace_map *map, uint64_t ip)
 {
-    if (symbolizer_is_anonymous(addrspaces_module(s->as, map->module).path))
+    const char *path = addrspaces_module(s->as, map->module).path;
+    if (strcmp(path, UPROBE_COPIES) == 0)
+        return (struct found){functions_intern(s->functions, "[kernel]", "[uprobe]", "[uprobe]", 0, FN_KERNEL),
+                              account_for(s, path, NULL, NULL), true};
+    if (symbolizer_is_anonymous(path))
         return find_jit(s, map->owner, ip);
     return find_in_file(s, map, ip);
 }

@@ -39,7 +39,8 @@ void symbolizer_free(struct symbolizer *s);
 
 /* The function that holds ip. Never FN_NONE: unknown code gives "[unknown]" of its module (kind
  * FN_UNKNOWN), and where nothing was mapped "[unknown]" of the module "[unknown]"; unknown kernel code
- * is in module "[kernel]", so the two sides stay apart. For a return address give ip − 1. */
+ * is in module "[kernel]", so the two sides stay apart. The kernel's copies of instructions that uprobes sit on are
+ * "[uprobe]" of "[kernel]". For a return address give ip − 1. */
 fn_id symbolizer_find(struct symbolizer *s, pid_t pid, uint64_t ip, enum perf_cpumode mode);
 
 /* The same for user code in a mapping that is at hand (also one of another time: map->module and owner

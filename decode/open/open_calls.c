@@ -84,31 +84,19 @@ static int take_hit(struct calls *k, const struct snapshot_hit *h, const struct 
     if (h->duration_ns < SHORTEST_NS || h->duration_ns >= h->time_ns || !h->address || h->tid <= 0 || pid <= 0)
         return 0;
     uint64_t from_ns = h->time_ns - h->duration_ns;
-    if (h->time_ns <= k->first_ns || from_ns >= k->last_ns)
+    uint64_t end_ns = h->took_ns && h->took_ns < UINT64_MAX - from_ns ? from_ns + h->took_ns : h->time_ns;
+    if (end_ns <= k->first_ns || from_ns >= k->last_ns)
         return 0;
     /* A snapshot is taken because the call is over, or runs on: that may lie behind all that was recorded. */
-    bool ours = k->snapshot && h->snapshot == k->snapshot, inside = h->time_ns <= k->last_ns;
+    bool ours = k->snapshot && h->snapshot == k->snapshot, inside = end_ns <= k->last_ns;
+    bool ended = h->still_running ? h->took_ns && inside : ours || inside;
     struct call c = {.from_ns = from_ns,
-                     .to_ns = !h->still_running && (ours || inside) ? h->time_ns : UINT64_MAX,
+                     .to_ns = ended ? end_ns : UINT64_MAX,
                      .seen_ns = h->still_running && ours ? h->time_ns : 0,
                      .thread = sample_log_thread(k->log, pid, h->tid),
                      .around = SIZE_MAX,
                      .fn = symbolizer_find(symbols, pid, h->address, PERF_MODE_USER)};
     return c.thread != SAMPLE_NO_THREAD && vec_try_push(&k->all, c) ? 0 : MTUI_E_NOMEM;
-}
-
-/* A call that fired while it was running and then returned is known twice: the end is known. */
-static void drop_repeated(struct calls *k)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < k->all.len; i++) {
-        struct call *c = &k->all.data[i], *last = kept ? &k->all.data[kept - 1] : NULL;
-        if (last && last->thread == c->thread && last->from_ns == c->from_ns && last->fn == c->fn)
-            last->to_ns = c->to_ns; /* the shorter */
-        else
-            k->all.data[kept++] = *c;
-    }
-    k->all.len = kept;
 }
 
 /* Each sample is looked at for all calls that it is in: those too deep in others are left out. */
@@ -397,7 +385,6 @@ int open_known_calls(struct sample_log *log, size_t first_event, const struct sn
     int rc = k.first_ns < k.last_ns ? take_hits(&k, dir, as, symbols) : 0;
     if (k.all.len)
         qsort(k.all.data, k.all.len, sizeof *k.all.data, compare);
-    drop_repeated(&k);
     nest(&k);
     if (rc == 0)
         rc = end_with_threads(&k);

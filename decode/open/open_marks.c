@@ -34,11 +34,14 @@ static bool by_hand(const struct snapshot_hit *h)
 
 static void put_mark(struct trace_builder *b, const struct snapshot_hit *h)
 {
-    char detail[600], took[FMT_MAX] = "";
+    char detail[640], took[FMT_MAX] = "";
     size_t len = strlen(snapshot_hit_text(detail, 500, h->trigger, h->function));
     if (h->duration_ns)
         snprintf(detail + len, sizeof detail - len, h->still_running ? ", still running, %s so far" : ", took %s",
                      fmt_duration(took, h->duration_ns));
+    len = strlen(detail);
+    if (h->took_ns)
+        snprintf(detail + len, sizeof detail - len, ", took %s in the end", fmt_duration(took, h->took_ns));
     len = strlen(detail);
     if (!by_hand(h) && (h->arg1 || h->arg2))
         snprintf(detail + len, sizeof detail - len, ", arguments 0x%llx 0x%llx",

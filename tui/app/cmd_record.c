@@ -35,6 +35,34 @@ void cmd_probe_machine(struct cmd_machine *m, bool interactive)
     };
 }
 
+/* What was asked for that is in no recorder's command: mtui watches for it while the recorder runs. */
+static void say_what_is_ours(const struct session_setup *s)
+{
+    const struct trigger_conditions *w = &s->when;
+    const struct {
+        bool given;
+        const char *option;
+    } ours[] = {
+        {s->n_triggers > 0, "--trigger"},
+        {w->slower_than_ns > 0, "--slower-than"},
+        {w->hits > 1, "--hits"},
+        {w->hold_off_ns > 0, "--hold-off"},
+        {w->not_before_ns > 0 || w->not_before_full, "--not-before"},
+        {w->max_snapshots > 0, "--max-snapshots"},
+        {s->duration_ns > 0, "--duration"},
+    };
+    const char *before = "mtui: the command leaves out ";
+    bool any = false;
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        if (!ours[i].given)
+            continue;
+        fprintf(stderr, "%s%s", any ? ", " : before, ours[i].option);
+        any = true;
+    }
+    if (any)
+        fputs(": mtui does that itself, and tells the recorder when to take a snapshot or to stop\n", stderr);
+}
+
 static int print_command(const struct cli *c)
 {
     struct cmd_machine *m = xcalloc(1, sizeof *m);
@@ -48,6 +76,7 @@ static int print_command(const struct cli *c)
     if (rc < 0)
         return cmd_fail(&err);
     puts(command);
+    say_what_is_ours(&c->setup);
     free(command);
     return 0;
 }

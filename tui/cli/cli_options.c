@@ -418,7 +418,10 @@ const struct cli_option cli_options[] = {
      set_batch},
     {0, "json", NULL, "with --batch: one line of JSON a snapshot instead", RECORD, set_json},
     {0, "json-end", NULL, "with --json: also a last line that says how it ended", RECORD, set_json_end},
-    {0, "print", NULL, "print the command that would record, and exit", RECORD, set_print},
+    {0, "print", NULL,
+     "print the command of the recorder that mtui would run, and exit; triggers and the like, which are mtui's own, "
+     "are not in it",
+     RECORD, set_print},
     {0, "force", NULL, "arm although the measured call rate makes the trigger costly", RECORD,
      set_force},
     {'f', "format", "FORMAT",
