@@ -157,6 +157,25 @@ static void field_F16_a_pid_used_again_is_a_new_row(void **state)
     tree_remove(&t);
 }
 
+static void waiting_is_summed_over_threads(void **state)
+{
+    (void)state;
+    struct tree t;
+    tree_make(&t);
+    char path[128];
+    const char *const dirs[] = {"300", "300/task", "300/task/300", "300/task/301", "300/task/302"};
+    for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+        snprintf(path, sizeof path, "%s/%s", t.root, dirs[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    assert_int_equal(proc_wait_ns(t.root, 300), 0); /* a kernel that does not tell */
+    put(&t, "300/task/300/schedstat", "5000 70000000000 12\n", 20);
+    put(&t, "300/task/302/schedstat", "1 23 4\n", 7);
+    assert_true(proc_wait_ns(t.root, 300) == 70000000023u);
+    assert_int_equal(proc_wait_ns(t.root, 301), 0);
+    tree_remove(&t);
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec ts;
@@ -281,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(field_F4_F16_stat_lines),
         cmocka_unit_test(field_F16_a_pid_used_again_is_a_new_row),
+        cmocka_unit_test(waiting_is_summed_over_threads),
         cmocka_unit_test(a_real_child),
         cmocka_unit_test(field_F16_a_storm_of_short_processes),
         cmocka_unit_test(field_F17_a_process_of_another_user),

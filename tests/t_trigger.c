@@ -358,6 +358,16 @@ static void conditions_on_registers(void **state)
     assert_non_null(strstr(err.text, "@return"));
 }
 
+static struct call_rate_result judge(uint64_t hits, uint64_t duration_ms, uint64_t ran_ms, uint64_t waited_ms,
+                                     uint64_t hit_ns)
+{
+    struct call_rate_seen seen = {.hits = hits, .duration_ns = duration_ms * MS, .ran_ns = ran_ms * MS,
+                                  .waited_ns = waited_ms * MS};
+    struct call_rate_result r;
+    call_rate_judge(&seen, hit_ns, &r);
+    return r;
+}
+
 static void rates(void **state)
 {
     (void)state;
@@ -365,28 +375,53 @@ static void rates(void **state)
     char text[160];
     const uint64_t cost = 10000;
     /* 12,000 hits in a second at 10 us: 12 % of one thread's time. */
-    call_rate_judge(12000, 1000 * (uint64_t)MS, 0, cost, &r);
+    r = judge(12000, 1000, 0, 0, cost);
     assert_int_equal(r.permille, 120);
     assert_true(r.costly);
+    assert_false(call_rate_returns_cost(&r));
     assert_string_equal(call_rate_text(&r, text, sizeof text),
                         "hit 12.0k times a second; at about 10.0 us a hit that takes 12.0 % of the "
                         "program's time");
-    call_rate_judge(12000, 1000 * (uint64_t)MS, 0, 0, &r);
+    r = judge(12000, 1000, 0, 0, 0);
     assert_int_equal(r.permille, 120);
     assert_string_equal(call_rate_text(&r, text, sizeof text),
                         "hit 12.0k times a second; at an assumed 10.0 us a hit that takes 12.0 % of the "
                         "program's time");
     /* Spread over four busy threads, 3 %. */
-    call_rate_judge(12000, 1000 * (uint64_t)MS, 4000 * (uint64_t)MS, cost, &r);
+    r = judge(12000, 1000, 4000, 0, cost);
     assert_int_equal(r.permille, 30);
     assert_false(r.costly);
-    call_rate_judge(1000000, 1000 * (uint64_t)MS, 0, cost, &r);
-    assert_int_equal(r.permille, 1000);
-    call_rate_judge(0, 0, 0, cost, &r);
-    assert_false(r.costly);
-    call_rate_judge(5000, 500 * (uint64_t)MS, 0, cost, &r); /* a tenth exactly is not more than a tenth */
+    /* One thread that had to share its CPU with others: what it ran is all the time it had. */
+    r = judge(24000, 1000, 250, 750, cost);
+    assert_int_equal(r.permille, 960);
+    r = judge(12000, 1000, 4000, 8000, cost); /* four of them, on fewer CPUs */
+    assert_int_equal(r.permille, 30);
+    assert_int_equal(judge(10, 1000, 0, 1000, cost).permille, 0); /* nothing known: the wall time */
+    assert_int_equal(judge(1000000, 1000, 0, 0, cost).permille, 1000);
+    assert_false(judge(0, 0, 0, 0, cost).costly);
+    r = judge(5000, 500, 0, 0, cost); /* a tenth exactly is not more than a tenth */
     assert_int_equal(r.permille, 100);
     assert_false(r.costly);
+}
+
+/* Calls and hits are told apart, and which of them are too many. */
+static void rates_of_calls(void **state)
+{
+    (void)state;
+    struct call_rate_seen seen = {.hits = 36000, .duration_ns = 2000 * (uint64_t)MS, .calls = 1464, .watches_calls = true};
+    struct call_rate_result r;
+    char text[160];
+    call_rate_judge(&seen, 10000, &r);
+    assert_true(call_rate_returns_cost(&r));
+    assert_string_equal(call_rate_text(&r, text, sizeof text),
+                        "hit 18.0k times a second (732 calls); at about 10.0 us a hit that takes 18.0 % of the "
+                        "program's time");
+    seen.calls = 20400;
+    call_rate_judge(&seen, 10000, &r);
+    assert_false(call_rate_returns_cost(&r)); /* 10,200 a second at 10 us alone are 10.2 % */
+    seen.calls = 0;
+    call_rate_judge(&seen, 10000, &r);
+    assert_non_null(strstr(call_rate_text(&r, text, sizeof text), "(0 calls)"));
 }
 
 int main(void)
@@ -401,6 +436,7 @@ int main(void)
         cmocka_unit_test(ring_is_waited_for),
         cmocka_unit_test(conditions_on_registers),
         cmocka_unit_test(rates),
+        cmocka_unit_test(rates_of_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

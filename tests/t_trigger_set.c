@@ -445,9 +445,9 @@ static void rate_is_measured(void **state)
                                      on_rate, &result, &rate, &err),
                      0);
     victim_do(&v, loop, "call 300");
-    assert_true(loop_until(loop, &result.duration_ns, 1));
-    assert_int_equal(result.hits, 300);
-    assert_true(result.duration_ns >= 200000000);
+    assert_true(loop_until(loop, &result.seen.duration_ns, 1));
+    assert_int_equal(result.seen.hits, 300);
+    assert_true(result.seen.duration_ns >= 200000000);
     assert_true(result.per_second > 0 && result.per_second <= 1500.0);
     call_rate_free(rate);
     trigger_places_free(&places);

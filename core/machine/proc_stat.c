@@ -216,3 +216,22 @@ char *proc_command(const char *root, pid_t pid, const char *comm, size_t max)
     line[n] = '\0';
     return line;
 }
+
+uint64_t proc_wait_ns(const char *root, pid_t pid)
+{
+    char path[PATH_MAX];
+    uint64_t sum = 0;
+    (void)snprintf(path, sizeof path, "%s/%d/task", root, (int)pid);
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        if (e->d_name[0] == '.')
+            continue;
+        (void)snprintf(path, sizeof path, "%s/%d/task/%s/schedstat", root, (int)pid, e->d_name);
+        char *text = proc_read_file(path, 256, NULL), *second = text ? strchr(text, ' ') : NULL;
+        sum += second ? strtoull(second, NULL, 10) : 0;
+        free(text);
+    }
+    if (d)
+        (void)closedir(d);
+    return sum;
+}

@@ -35,6 +35,10 @@ int proc_stat_parse(const char *text, size_t len, struct proc_stat *out, struct 
  * main thread has ended (pthread_exit(3) in main) while others live on has the state and the memory of one of those. */
 int proc_stat_read(const char *root, pid_t pid, pid_t tid, struct proc_stat *out, struct err *err);
 
+/* Nanoseconds for which the threads that a process has now were ready to run and others ran (ROOT/PID/task/TID/schedstat,
+ * second number; kernel, Documentation/scheduler/sched-stats); 0 where the kernel does not tell. */
+uint64_t proc_wait_ns(const char *root, pid_t pid);
+
 /* The number by which ROOT shows a process's memory, files and namespaces (maps, mem, exe, root, cmdline): pid, or
  * when its main thread has ended, and all that with it, one of its living threads: each has a directory ROOT/TID, which
  * is only not listed (proc(5)), and is as good a number for process_vm_readv(2) and perf_event_open(2). */

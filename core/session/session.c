@@ -236,8 +236,7 @@ static int arm_triggers(struct session *s, struct err *err)
     int checked = trigger_set_check(s->triggers, err);
     if (checked < 0)
         return checked;
-    s->probed_ns = loop_now_ns(s->loop);
-    s->probed_cpu_ns = session_cpu_time_ns(s);
+    session_mark_rate(s, &s->probed);
     return 0;
 }
 
@@ -366,36 +365,38 @@ static void become_armed(struct session *s)
     session_notify(s);
 }
 
+void session_refuse_hot(struct session *s)
+{
+    char text[200], sentence[400];
+    s->too_hot = true;
+    call_rate_text(&s->rate, text, sizeof text);
+    if (s->machine.interactive) { /* whoever is there is asked */
+        session_log(s, SESSION_WARNING, "the trigger is %s", text);
+        snprintf(sentence, sizeof sentence, "not armed: %s", call_rate_brief(&s->rate, text, sizeof text));
+    } else {
+        snprintf(sentence, sizeof sentence, "the trigger is %s: %s, or insist (--force)", text,
+                 call_rate_returns_cost(&s->rate) ? "take the calls alone, without --slower-than and @return"
+                                                  : "choose a function that is called less often");
+    }
+    session_begin_stop(s, SESSION_END_TOO_HOT, sentence);
+}
+
 /* Fails when the triggers take too much of the target's time. */
 static void check_rate(void *arg)
 {
     struct session *s = arg;
-    struct probe_stats stats;
-    struct call_rate_result rate;
-    char text[200], sentence[400];
+    char text[200];
     s->hot_timer = 0;
     if (s->state != SESSION_PREPARING)
         return;
-    probe_stats(trigger_set_probe(s->triggers), &stats);
-    call_rate_judge(stats.hits + stats.lost, loop_now_ns(s->loop) - s->probed_ns,
-                    session_cpu_time_ns(s) - s->probed_cpu_ns, s->hit_ns, &rate);
-    call_rate_text(&rate, text, sizeof text);
-    s->rate = rate;
-    if (!rate.costly || s->setup.force) {
-        if (rate.hits)
-            session_log(s, SESSION_INFO, "the triggers are %s", text);
-        become_armed(s);
+    session_judge_rate(s, &s->probed, &s->rate);
+    if (s->rate.costly && !s->setup.force) {
+        session_refuse_hot(s);
         return;
     }
-    s->too_hot = true;
-    if (s->machine.interactive) { /* whoever is there is asked */
-        session_log(s, SESSION_WARNING, "the trigger is %s", text);
-        snprintf(sentence, sizeof sentence, "not armed: %s", call_rate_brief(&rate, text, sizeof text));
-    } else {
-        snprintf(sentence, sizeof sentence,
-                 "the trigger is %s: choose a function that is called less often, or insist (--force)", text);
-    }
-    session_begin_stop(s, SESSION_END_TOO_HOT, sentence);
+    if (s->rate.seen.hits)
+        session_log(s, SESSION_INFO, "the triggers are %s", call_rate_text(&s->rate, text, sizeof text));
+    become_armed(s);
 }
 
 void session_on_recorder_ready(struct session *s)
@@ -405,7 +406,7 @@ void session_on_recorder_ready(struct session *s)
         become_armed(s);
         return;
     }
-    uint64_t window = s->probed_ns + RATE_WINDOW_NS;
+    uint64_t window = s->probed.time_ns + RATE_WINDOW_NS;
     uint64_t start = loop_now_ns(s->loop) + RING_START_NS;
     s->hot_timer = loop_add_timer(s->loop, window > start ? window : start, check_rate, s);
 }

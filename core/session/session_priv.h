@@ -25,6 +25,12 @@ struct capture_due {
     const char *reason;
 };
 
+/* What triggers and targets had come to at a moment. */
+struct rate_mark {
+    uint64_t time_ns; /* loop clock; 0: not taken yet */
+    uint64_t hits, calls, ran_ns, waited_ns;
+};
+
 struct session {
     struct loop *loop;
     struct session_setup setup;
@@ -52,8 +58,7 @@ struct session {
 
     uint64_t started_ns, armed_ns, ended_ns;  /* loop clock */
     int64_t started_unix_ns;
-    uint64_t probed_ns;                       /* loop clock: the triggers were armed */
-    uint64_t probed_cpu_ns;                   /* what the targets had run by then */
+    struct rate_mark probed;                  /* when the triggers were armed */
     uint64_t anchor_perf_ns;                  /* perf's clock and the wall clock at one moment */
     int64_t anchor_unix_ns;
     uint64_t enabled_perf_ns;                 /* perf's clock: what came before is not recorded */
@@ -98,7 +103,7 @@ struct session {
     uint64_t fill_cpu_ns;         /* CPU time of the targets when it began to fill; 0: not yet */
     uint64_t emptied_cpu_ns;      /* and when the last snapshot took what was in it */
     int pending_fill_permille;    /* when the outstanding snapshot was asked for; −1: not known */
-    uint64_t rate_ns, rate_hits, rate_cpu_ns; /* when it began: loop clock, hits, CPU time */
+    struct rate_mark rate_from;   /* when it began */
     double watch_share;           /* of a CPU that the targets had before it */
     struct maps_writer_stats maps_stats;
 };
@@ -113,6 +118,8 @@ void session_notify(struct session *s);
 /* Begins to finish; a NULL sentence leaves it to the recorder to say how it ended. */
 void session_begin_stop(struct session *s, enum session_end end, const char *sentence);
 void session_on_recorder_ready(struct session *s);
+/* Ends before it begins, since the triggers cost too much: s->rate says what. */
+void session_refuse_hot(struct session *s);
 /* Probes that leave the program one by one (hit_output.h) may stay for a while when they are taken out. */
 void session_say_probes_left(struct session *s);
 /* The recorder is done, or there will be none: ENDED or FAILED follows in the next round. */
@@ -124,6 +131,9 @@ void session_watch(struct session *s, const struct record_plan *plan);
 void session_watch_armed(struct session *s);
 /* A snapshot was asked for: notes how full the ring is, which is empty then. */
 void session_note_fill(struct session *s);
+/* What the triggers have cost since a mark, which is taken then. */
+void session_mark_rate(const struct session *s, struct rate_mark *out);
+void session_judge_rate(const struct session *s, const struct rate_mark *from, struct call_rate_result *out);
 /* CPU time of all targets so far. */
 uint64_t session_cpu_time_ns(const struct session *s);
 

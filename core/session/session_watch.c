@@ -9,6 +9,8 @@
 
 #define INTERVAL_NS 100000000u
 #define RATE_NS     1000000000u
+#define EARLY_HITS     1000u
+#define EARLY_PERMILLE 500u
 #define SHARE_MIN   0.02 /* of a CPU: switches are recorded too */
 
 uint64_t session_cpu_time_ns(const struct session *s)
@@ -33,21 +35,59 @@ static uint64_t lookback_ns(const struct session *s, double share)
     return (uint64_t)(planned > seen ? planned : seen);
 }
 
-/* What the triggers cost now, over the last second. */
-static void note_rate(struct session *s, uint64_t now, uint64_t cpu)
+void session_mark_rate(const struct session *s, struct rate_mark *out)
 {
     struct probe_stats stats;
-    if (s->rate_ns && now - s->rate_ns < RATE_NS)
-        return;
     probe_stats(trigger_set_probe(s->triggers), &stats);
-    uint64_t hits = stats.hits + stats.lost;
-    if (s->rate_ns)
-        call_rate_judge(hits - s->rate_hits, now - s->rate_ns,
-                        cpu > s->rate_cpu_ns ? cpu - s->rate_cpu_ns : 0, s->hit_ns,
-                        &s->rate);
-    s->rate_ns = now;
-    s->rate_hits = hits;
-    s->rate_cpu_ns = cpu;
+    *out = (struct rate_mark){.time_ns = loop_now_ns(s->loop),
+                              .hits = stats.hits + stats.lost,
+                              .calls = trigger_set_entered(s->triggers),
+                              .ran_ns = session_cpu_time_ns(s)};
+    for (size_t i = 0; i < s->targets.len; i++)
+        out->waited_ns += proc_wait_ns("/proc", target_pid(s->targets.data[i]));
+}
+
+/* Threads that have ended take what they had with them. */
+static uint64_t since(uint64_t from, uint64_t now)
+{
+    return now > from ? now - from : 0;
+}
+
+void session_judge_rate(const struct session *s, const struct rate_mark *from, struct call_rate_result *out)
+{
+    struct rate_mark now;
+    session_mark_rate(s, &now);
+    struct call_rate_seen seen = {.hits = now.hits - from->hits,
+                                  .duration_ns = now.time_ns - from->time_ns,
+                                  .calls = now.calls - from->calls,
+                                  .watches_calls = trigger_set_watches_calls(s->triggers),
+                                  .ran_ns = since(from->ran_ns, now.ran_ns),
+                                  .waited_ns = since(from->waited_ns, now.waited_ns)};
+    call_rate_judge(&seen, s->hit_ns, out);
+}
+
+/* What the triggers cost now, over the last second. */
+static void note_rate(struct session *s, uint64_t now)
+{
+    if (s->rate_from.time_ns && now - s->rate_from.time_ns < RATE_NS)
+        return;
+    if (s->rate_from.time_ns)
+        session_judge_rate(s, &s->rate_from, &s->rate);
+    session_mark_rate(s, &s->rate_from);
+}
+
+/* While the recorder starts, triggers that take most of the target's time are found out soon: it shall not suffer for as
+ * long as a fair measurement takes. */
+static void refuse_early(struct session *s)
+{
+    struct call_rate_result rate;
+    if (s->state != SESSION_PREPARING || s->setup.force || !s->probed.time_ns)
+        return;
+    session_judge_rate(s, &s->probed, &rate);
+    if (rate.seen.hits < EARLY_HITS || rate.permille < EARLY_PERMILLE)
+        return;
+    s->rate = rate;
+    session_refuse_hot(s);
 }
 
 /* How full a ring is that was empty when the targets had so much CPU time, as if all of it were spent on one CPU:
@@ -111,7 +151,8 @@ static void on_interval(void *arg)
     s->watch_timer = 0;
     if (!s->triggers || s->state > SESSION_ARMED)
         return;
-    note_rate(s, now, cpu);
+    note_rate(s, now);
+    refuse_early(s);
     note_fill(s, cpu);
     if (s->plan_lookback_ns)
         trigger_set_lookback(s->triggers, lookback_ns(s, of));

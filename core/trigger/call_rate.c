@@ -13,38 +13,58 @@ struct call_rate {
     struct loop *loop;
     struct probe *probe;
     pid_t pid;
-    uint64_t start_ns, start_cpu_ns, hits;
+    uint64_t start_ns, start_cpu_ns, start_wait_ns, hits;
     int timer;
     call_rate_fn *fn;
     void *arg;
 };
 
-void call_rate_judge(uint64_t hits, uint64_t duration_ns, uint64_t cpu_ns, uint64_t hit_ns,
-                     struct call_rate_result *out)
+/* Of the target's running time. Several busy threads share the cost; a target that mostly sleeps has the wall time, but
+ * not what it waits for a CPU: on a machine where others run, a thread that does nothing but hit would look half idle. */
+static unsigned permille_of(uint64_t hits, uint64_t hit_ns, const struct call_rate_seen *seen)
 {
-    struct call_rate_result r = {.hits = hits,
-                                 .duration_ns = duration_ns,
-                                 .hit_ns = hit_ns ? hit_ns : HIT_COST_ASSUMED_NS,
-                                 .assumed = !hit_ns};
-    /* Several busy threads share the cost; a target that mostly waits has the wall time. */
-    uint64_t of = cpu_ns > duration_ns ? cpu_ns : duration_ns;
-    if (duration_ns > 0) {
-        double share = (double)hits * (double)r.hit_ns * 1000.0 / (double)of;
-        r.per_second = (double)hits * 1e9 / (double)duration_ns;
-        r.permille = share > 1000.0 ? 1000 : (unsigned)(share + 0.5);
+    uint64_t awake = seen->waited_ns < seen->duration_ns ? seen->duration_ns - seen->waited_ns : 0;
+    uint64_t of = seen->ran_ns > awake ? seen->ran_ns : awake;
+    double share = (double)hits * (double)hit_ns * 1000.0 / (double)(of ? of : seen->duration_ns);
+    return share > 1000.0 ? 1000 : (unsigned)(share + 0.5);
+}
+
+void call_rate_judge(const struct call_rate_seen *seen, uint64_t hit_ns, struct call_rate_result *out)
+{
+    struct call_rate_result r = {.seen = *seen, .hit_ns = hit_ns ? hit_ns : HIT_COST_ASSUMED_NS, .assumed = !hit_ns};
+    if (seen->duration_ns > 0) {
+        r.per_second = (double)seen->hits * 1e9 / (double)seen->duration_ns;
+        r.permille = permille_of(seen->hits, r.hit_ns, seen);
     }
     r.costly = r.permille > CALL_RATE_MAX_PERMILLE;
     *out = r;
 }
 
+bool call_rate_returns_cost(const struct call_rate_result *r)
+{
+    return r->costly && r->seen.watches_calls &&
+           permille_of(r->seen.calls, r->hit_ns, &r->seen) <= CALL_RATE_MAX_PERMILLE;
+}
+
+static void put_calls(const struct call_rate_result *r, char *out, size_t size)
+{
+    char calls[FMT_MAX];
+    out[0] = '\0';
+    if (r->seen.watches_calls && r->seen.duration_ns) {
+        uint64_t n = (uint64_t)((double)r->seen.calls * 1e9 / (double)r->seen.duration_ns + 0.5);
+        (void)snprintf(out, size, " (%s call%s)", fmt_count_short(calls, n), n == 1 ? "" : "s");
+    }
+}
+
 char *call_rate_text(const struct call_rate_result *r, char *out, size_t size)
 {
-    char rate[FMT_MAX], cost[FMT_MAX];
+    char rate[FMT_MAX], cost[FMT_MAX], calls[FMT_MAX + 16];
     fmt_count_short(rate, (uint64_t)(r->per_second + 0.5));
+    put_calls(r, calls, sizeof calls);
     (void)snprintf(out, size,
-                   "hit %s times a second; at %s %s a hit that takes %u.%u %% of the "
+                   "hit %s times a second%s; at %s %s a hit that takes %u.%u %% of the "
                    "program's time",
-                   rate, r->assumed ? "an assumed" : "about", fmt_duration(cost, r->hit_ns), r->permille / 10, r->permille % 10);
+                   rate, calls, r->assumed ? "an assumed" : "about", fmt_duration(cost, r->hit_ns), r->permille / 10, r->permille % 10);
     return out;
 }
 
@@ -80,9 +100,12 @@ static void on_over(void *arg)
     c->timer = 0;
     probe_drain(c->probe);
     probe_stats(c->probe, &stats);
-    uint64_t cpu = cpu_time_ns(c->pid);
-    call_rate_judge(c->hits + stats.lost, loop_now_ns(c->loop) - c->start_ns,
-                    cpu > c->start_cpu_ns ? cpu - c->start_cpu_ns : 0, 0, &r);
+    uint64_t cpu = cpu_time_ns(c->pid), waited = proc_wait_ns("/proc", c->pid);
+    struct call_rate_seen seen = {.hits = c->hits + stats.lost,
+                                  .duration_ns = loop_now_ns(c->loop) - c->start_ns,
+                                  .ran_ns = cpu > c->start_cpu_ns ? cpu - c->start_cpu_ns : 0,
+                                  .waited_ns = waited > c->start_wait_ns ? waited - c->start_wait_ns : 0};
+    call_rate_judge(&seen, 0, &r);
     c->fn(c->arg, &r);
 }
 
@@ -104,6 +127,7 @@ int call_rate_start(struct loop *loop, pid_t pid, const struct probe_site *sites
     }
     c->start_ns = loop_now_ns(loop);
     c->start_cpu_ns = cpu_time_ns(pid);
+    c->start_wait_ns = proc_wait_ns("/proc", pid);
     c->timer = loop_add_timer(loop, c->start_ns + duration_ns, on_over, c);
     *out = c;
     return 0;

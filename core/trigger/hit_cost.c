@@ -43,15 +43,20 @@ static uint64_t time_calls(void)
     return cpu_ns() - start;
 }
 
-/* Of several rounds the least disturbed one. */
-static uint64_t best_round(void)
+static int time_order(const void *a, const void *b)
 {
-    uint64_t best = UINT64_MAX;
-    for (int i = 0; i < ROUNDS; i++) {
-        uint64_t took = time_calls();
-        best = took < best ? took : best;
-    }
-    return best;
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Of several rounds the middle one: what the target pays is not the best case. */
+static uint64_t middle_round(void)
+{
+    uint64_t took[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++)
+        took[i] = time_calls();
+    qsort(took, ROUNDS, sizeof *took, time_order);
+    return took[ROUNDS / 2];
 }
 
 /* In the child: arms its own function, with BPF or else with a ring of the event. */
@@ -77,10 +82,10 @@ static int arm(void)
 
 static uint64_t measure(void)
 {
-    uint64_t without = best_round();
+    uint64_t without = middle_round();
     if (arm() < 0)
         return 0;
-    uint64_t with = best_round();
+    uint64_t with = middle_round();
     return with > without ? (with - without) / CALLS : 0;
 }
 

@@ -2,7 +2,7 @@
  *
  * A child of our own is armed as a target would be (with the BPF program where that is allowed) and
  * calls a function some thousand times with and without the probe; the difference of its CPU time is
- * the cost: the trap, the report, the step over the instruction. It takes some tens of milliseconds of
+ * the cost: the trap, the report, the step over the instruction, of the dearer kind (uprobe_try_function). It takes some tens of milliseconds of
  * one CPU, and nothing waits for it. */
 #ifndef MTUI_CORE_HIT_COST_H
 #define MTUI_CORE_HIT_COST_H

@@ -189,6 +189,19 @@ const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uin
     return &s->entries.data[i].policy.counts;
 }
 
+uint64_t trigger_set_entered(const struct trigger_set *s)
+{
+    return s->entered;
+}
+
+bool trigger_set_watches_calls(const struct trigger_set *s)
+{
+    for (size_t i = 0; i < s->entries.len; i++)
+        if (trigger_needs_return(&s->entries.data[i].trigger))
+            return true;
+    return false;
+}
+
 void trigger_set_add_calls(const struct trigger_set *s, uint32_t i, struct trigger_calls *sum)
 {
     const struct entry *e = &s->entries.data[i];

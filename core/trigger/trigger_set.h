@@ -123,6 +123,10 @@ char *trigger_set_why_not_found(const struct trigger_set *s, uint32_t i);
 /* "libc.so.6!malloc at 0x7f12… (uprobe)", "12 functions", "pending: …"; owned by the set. */
 const char *trigger_set_where(const struct trigger_set *s, uint32_t i);
 const struct trigger_counts *trigger_set_counts(const struct trigger_set *s, uint32_t i);
+/* Entries of calls whose returns are watched, also those hit while held; whether some trigger watches returns. */
+uint64_t trigger_set_entered(const struct trigger_set *s);
+bool trigger_set_watches_calls(const struct trigger_set *s);
+
 /* Adds the calls seen so far, of a trigger that watches returns (@return, slower-than). */
 void trigger_set_add_calls(const struct trigger_set *s, uint32_t i, struct trigger_calls *sum);
 /* Members of all triggers, by number; owned by the set. */

@@ -56,6 +56,8 @@ static bool match_call(struct trigger_set *s, struct trigger_hit *hit, bool *kno
 {
     const struct probe_hit *h = &hit->probe;
     struct entry *e = &s->entries.data[hit->trigger];
+    if ((h->role == PROBE_CALL || h->role == PROBE_ENTRY) && trigger_needs_return(&e->trigger))
+        s->entered++;
     switch (h->role) {
     case PROBE_POINT:
         return true;

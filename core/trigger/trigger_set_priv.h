@@ -101,7 +101,7 @@ struct trigger_set {
     bool out; /* trigger_set_take_out */
     uint64_t child_execs, child_refusals; /* said of so many */
     bool late_told; /* that what is born is watched late */
-    uint64_t hits, lost_told;
+    uint64_t hits, entered, lost_told; /* entered: at the beginning of a call whose return is watched too */
     uint64_t lost_matched; /* losses until the open calls were last forgotten */
     uint64_t lookback_ns;  /* 0: not known */
     int open_timer;

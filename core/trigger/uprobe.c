@@ -22,9 +22,9 @@ void uprobe_attr(struct perf_event_attr *attr, uint32_t type, const char *path, 
     attr->config2 = offset;
 }
 
-__attribute__((noinline)) void uprobe_try_function(void)
+__attribute__((noinline, naked)) void uprobe_try_function(void)
 {
-    __asm__ volatile("" ::: "memory");
+    __asm__ volatile("ret");
 }
 
 /* File offset of an address of this process' own program, from /proc/self/maps. */

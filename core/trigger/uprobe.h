@@ -23,8 +23,9 @@ void uprobe_attr(struct perf_event_attr *attr, uint32_t type, const char *path, 
  * at the count. Errors: why not, and what would allow it. */
 int uprobe_self_test(struct err *err);
 
-/* What it calls, and where that is in the file of this program: for whoever wants to try for himself. −1
- * when that is not to be found. */
+/* What it calls, and where that is in the file of this program: for whoever wants to try for himself. It is one
+ * return instruction, which the kernel executes out of line: emulated ones (push, nop, call) cost half. −1 when that is
+ * not to be found. */
 void uprobe_try_function(void);
 int uprobe_try_offset(uint64_t *offset);
 

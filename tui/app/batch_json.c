@@ -69,7 +69,7 @@ void batch_json_snapshot(struct session *session, const struct session_snapshot 
     put_known("bytes", s->bytes);
     put_member("remark", s->remark);
     put_known("hit_cost_ns", status.hit_ns);
-    if (status.rate.duration_ns && session_get_setup(session)->n_triggers)
+    if (status.rate.seen.duration_ns && session_get_setup(session)->n_triggers)
         printf(",\"hits_per_s\":%.0f", status.rate.per_second);
     if (s->est_fill_permille >= 0)
         printf(",\"est_fill_percent\":%d.%d", s->est_fill_permille / 10, s->est_fill_permille % 10);

@@ -84,7 +84,7 @@ static void say_armed(struct batch *b, const struct session_status *status)
         fprintf(stderr, "%s%s", i ? ", " : ", waiting for ", spec);
     }
     fputc('\n', stderr);
-    if (status->rate.hits) {
+    if (status->rate.seen.hits) {
         char cost[200];
         fprintf(stderr, "mtui: the trigger%s %s %s\n", setup->n_triggers > 1 ? "s" : "",
                 setup->n_triggers > 1 ? "are" : "is",

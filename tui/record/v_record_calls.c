@@ -136,7 +136,7 @@ static void cost(const struct record *r, char *out, size_t size)
         return;
     }
     n = snprintf(out, size, "watching costs 2 x %s a call", fmt_duration(hit, r->status.hit_ns));
-    if (rate->duration_ns && n > 0 && (size_t)n < size)
+    if (rate->seen.duration_ns && n > 0 && (size_t)n < size)
         (void)snprintf(out + n, size - (size_t)n, ", %u.%u %% of the time", rate->permille / 10,
                        rate->permille % 10);
 }
