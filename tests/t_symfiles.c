@@ -480,8 +480,7 @@ static void field_E9_perf_map_of_process_and_its_owner(void **state)
     assert_string_equal(at(&s, 42, 0x7f0000001020, PERF_MODE_USER)->name, "[unknown]");
 
     /* a forked child runs the code that its parent compiled */
-    struct perf_record rec = {.kind = PERF_REC_FORK,
-                              .u.fork = {.pid = 44, .tid = 44, .ppid = 42, .ptid = 42}};
+    struct perf_record rec = {.kind = PERF_REC_FORK, .u.fork = {.pid = 44, .tid = 44, .ppid = 42, .ptid = 42}};
     assert_int_equal(addrspaces_apply(s.as, &rec, NULL), 0);
     assert_string_equal(at(&s, 44, 0x7f0000001010, PERF_MODE_USER)->name, "py::main:/x.py");
     map(&s, 42, 0x7fffffffe000, 0x1000, 0, "[uprobes]", NULL, 0); /* as the kernel names it */
