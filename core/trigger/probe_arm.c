@@ -152,7 +152,8 @@ static int process_hold(struct probe_machine *m, struct probe_process *p, pid_t 
                         struct err *err)
 {
     int fd = open_event(m, PROBE_UPROBE, a, carrier, false, err);
-    p->was_uncarried = p->was_uncarried || fd < 0;
+    p->uncarried = fd < 0;
+    p->was_uncarried = p->was_uncarried || p->uncarried;
     if (fd < 0)
         return fd;
     (void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
@@ -336,14 +337,15 @@ static bool is_living(const struct probe_process *p, const struct probe_thread *
     return rc != MTUI_E_GONE && (rc < 0 || !st.exiting);
 }
 
-/* The first thread, which ends last in most programs, else any; 0: all are ending. */
-static pid_t living_thread(const struct probe_process *p)
+/* The first thread, which ends last in most programs, else any, or one that has lived for a while; 0: there is none, or
+ * all are ending. */
+static pid_t living_thread(const struct probe_process *p, bool any)
 {
     const struct probe_thread *leader = probe_process_thread(p, p->pid);
     if (leader && is_living(p, leader))
         return p->pid;
     for (size_t i = 0; i < p->threads.len; i++)
-        if (is_living(p, p->threads.data[i]))
+        if ((any || p->threads.data[i]->is_old) && is_living(p, p->threads.data[i]))
             return p->threads.data[i]->tid;
     return 0;
 }
@@ -403,10 +405,10 @@ static int carry_on(struct probe_machine *m, struct probe_process *p, pid_t carr
     return rc;
 }
 
-int probe_move_carrier(struct probe_machine *m, struct probe_process *p, struct err *err)
+int probe_move_carrier(struct probe_machine *m, struct probe_process *p, bool any, struct err *err)
 {
     for (;;) {
-        pid_t carrier = living_thread(p);
+        pid_t carrier = living_thread(p, any || p->uncarried);
         if (!carrier) /* the records of their ends will tell, or of others that were born */
             return 0;
         int rc = carrier == p->pid ? carry_anew(m, p, err) : carry_on(m, p, carrier, err);
@@ -480,7 +482,7 @@ static int set_sites(struct probe_machine *m, struct probe_process *p,
         next.mechanism == PROBE_UPROBE && m->output ? PROBE_COVER_PROCESS : PROBE_COVER_THREADS;
     bool keep = next.mechanism == p->mechanism && next.cover == p->cover;
     if (next.carrier <= 0)
-        next.carrier = living_thread(p);
+        next.carrier = living_thread(p, true);
     if (!next.carrier)
         next.carrier = p->pid; /* which fails as whoever has ended */
     next.sites.data = NULL;
@@ -527,7 +529,7 @@ int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
     rc = set_sites(m, p, mechanism, sites, n, err);
     /* The thread that was to carry the events has just ended: another one does. */
     while (rc == MTUI_E_GONE && mark_ended(p, p->carrier)) {
-        rc = p->sites.len > 0 ? probe_move_carrier(m, p, err) : 0;
+        rc = p->sites.len > 0 ? probe_move_carrier(m, p, true, err) : 0;
         p->carrier = p->sites.len > 0 ? p->carrier : 0;
         if (rc == 0)
             rc = set_sites(m, p, mechanism, sites, n, err);

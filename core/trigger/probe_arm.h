@@ -17,9 +17,9 @@ void probe_link_sites(struct probe_machine *m, struct probe_process *p);
 bool probe_is_link(const struct probe_machine *m, int fd);
 /* Whether a descriptor that one site less uses is to be closed. */
 bool probe_link_put(struct probe_machine *m, int fd);
-/* Gives the events of PROBE_COVER_PROCESS to another thread; one that ends meanwhile is not the last to be
- * tried. */
-int probe_move_carrier(struct probe_machine *m, struct probe_process *p, struct err *err);
+/* Gives the events of PROBE_COVER_PROCESS to another thread (any, or one that has lived for a while, if there is one);
+ * one that ends meanwhile is not the last to be tried. */
+int probe_move_carrier(struct probe_machine *m, struct probe_process *p, bool any, struct err *err);
 /* Closes the events of carriers that have ended. */
 void probe_close_former(struct probe_machine *m, struct probe_process *p);
 

@@ -82,7 +82,7 @@ static void tell_uncarried(struct probe *p, struct probe_process *proc, uint64_t
     char text[FMT_MAX] = "some milliseconds";
     struct err err;
     uint64_t now = probe_now_ns(p);
-    if (!proc->was_uncarried || proc->uncarried_told)
+    if (!proc->was_uncarried || proc->uncarried || proc->uncarried_told)
         return;
     proc->uncarried_told = true;
     if (since_ns && now > since_ns)
@@ -104,10 +104,12 @@ void probe_carry(struct probe *p, struct probe_process *proc)
 {
     struct err err = {0};
     uint64_t now = probe_now_ns(p);
-    if (now < proc->carrier_ended_ns + CALM_NS)
-        return;
-    tell(p, probe_process_carry(&p->machine, proc, &err), &err);
-    tell_uncarried(p, proc, now);
+    if (now >= proc->carrier_ended_ns + CALM_NS) {
+        tell(p, probe_process_carry(&p->machine, proc, &err), &err);
+        tell_uncarried(p, proc, now);
+    }
+    for (size_t i = 0; i < proc->threads.len; i++)
+        proc->threads.data[i]->is_old = true;
 }
 
 void probe_handle_ends(struct probe *p)

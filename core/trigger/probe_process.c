@@ -260,12 +260,12 @@ static bool can_wait(const struct probe_machine *m, const struct probe_process *
     for (size_t i = 0; i < p->sites.len; i++)
         if (!probe_is_link(m, p->sites.data[i].fd))
             return false;
-    return !probe_process_thread(p, p->pid);
+    return !p->uncarried && !probe_process_thread(p, p->pid);
 }
 
 int probe_process_carry(struct probe_machine *m, struct probe_process *p, struct err *err)
 {
-    return lacks_carrier(p) ? probe_move_carrier(m, p, err) : 0;
+    return lacks_carrier(p) ? probe_move_carrier(m, p, !can_wait(m, p), err) : 0;
 }
 
 int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct err *err)

@@ -71,6 +71,7 @@ struct probe_thread {
     pid_t tid;
     bool ended;
     bool replaced; /* ended by another thread's exec */
+    bool is_old;   /* it was there when threads were last looked for */
     uint64_t ended_ns; /* perf's clock; 0: not known */
     int fd;        /* the dummy that owns the ring */
     struct perf_ring ring;
@@ -87,6 +88,7 @@ struct probe_process {
                           * record will tell, unless it was not watched */
     pid_t carrier;       /* the thread that PROBE_COVER_PROCESS events are opened for */
     uint64_t carrier_ended_ns; /* perf's clock, of the one before; 0: not known */
+    bool uncarried;      /* hits are not seen: an event that was to hold breakpoints has taken them out */
     bool was_uncarried;  /* hits were not seen, or may not have been, until another carrier was there */
     bool uncarried_told;
     VEC(int) former;     /* PROBE_COVER_PROCESS: events of carriers that have ended, PROBE_FORMER_MAX at most, open until
@@ -117,7 +119,8 @@ int probe_process_set_sites(struct probe_machine *m, struct probe_process *p,
 /* Drops threads marked as ended. When the carrier is no longer there, another one takes over at once, unless nothing is
  * missed without one. */
 int probe_process_sweep(struct probe_machine *m, struct probe_process *p, struct err *err);
-/* Then another one takes over here: not at once, since others may be ending together with it. */
+/* Then another one takes over here, if one has lived for a while: not at once, since others may be ending together with
+ * it. */
 int probe_process_carry(struct probe_machine *m, struct probe_process *p, struct err *err);
 
 /* The thread whose ring this is has exec'ed: it is the leader now, all others have ended. */
