@@ -44,10 +44,11 @@ struct step_rec {
 };
 
 /* A program that calls the function again and again until its stdin is closed: what a source needs around
- * its own code. In C and C++. */
-#define STEP_MAIN(call)                                                                            \
+ * its own code. In C and C++. Before: once before it is ready, where the first call takes much longer. */
+#define STEP_MAIN(call) STEP_MAIN_AFTER("", call)
+#define STEP_MAIN_AFTER(before, call)                                                              \
     "\n#include <poll.h>\n#include <stdio.h>\n"                                                    \
-    "int main(void) { struct pollfd p = {0, POLLIN, 0}; puts(\"ready\"); fflush(stdout);\n"        \
+    "int main(void) { struct pollfd p = {0, POLLIN, 0}; " before "; puts(\"ready\"); fflush(stdout);\n" \
     "  while (poll(&p, 1, 20) == 0) { " call "; } return 0; }\n"
 
 /* What to step. */

@@ -55,7 +55,7 @@ static const char throws[] =
     "NI int catcher(int n) { int k = 0; try { return thrower(n, &k); } catch (const std::exception &e) { return k; } }\n"
     "one o; two t; base *volatile objects[2] = {&o, &t};\n"
     "extern \"C\" NI int work(int x) { int s = 0; for (int i = 0; i < 2; i++) s += catcher(i + 2) + objects[i & 1]->f(x);\n"
-    "  return s; }\n" STEP_MAIN("work(3)");
+    "  return s; }\n" STEP_MAIN_AFTER("work(3)", "work(3)");
 
 /* Through activations of one function and to one of them: past clean-ups, into handlers, thrown on, and thrown by what
  * a clean-up calls. */
@@ -74,7 +74,7 @@ static const char throws_out[] =
     "extern \"C\" NI int work(int x) { int s = 0; try { past(x); } catch (int) { s++; }\n"
     "  s += into(3, 2) + on(2);\n"
     "  try { inner(1); } catch (char) { s++; } return s; }\n"
-    STEP_MAIN("work(3)");
+    STEP_MAIN_AFTER("work(3)", "work(3)");
 
 static const char signals[] =
     "#include <signal.h>\n#include <unistd.h>\n" NI LEAF "volatile int hits;\n"
