@@ -7,7 +7,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 : "${MTUI_BUILD:=$PWD/build/release}"
 export MTUI_BUILD
-limit=${MTUI_TEST_SECONDS:-240}
+limit=${MTUI_TEST_SECONDS:-480}
 out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT INT TERM
 

@@ -1,5 +1,5 @@
-/* Timed calls that hostile recordings make up: their number costs time in proportion, and no more. What is right is
- * counted from how the files were made. */
+/* Timed calls between samples: where they stand, and that those that hostile recordings make up cost time in proportion
+ * to their number, and no more. What is right is counted from how the files were made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,25 +39,48 @@ static uint64_t address(void (*function)(void **))
     return BASE + ((uintptr_t)function - (uintptr_t)__executable_start);
 }
 
-/* A session with as many samples, an exit behind each where exits is set. */
-static char *make_session(bool exits)
+/* Many samples, an exit behind each where exits is set. */
+static void write_samples(struct perf_writer *w, bool exits)
+{
+    for (uint64_t i = 0; i <= MANY; i++) {
+        uint64_t time_ns = FIRST_NS + (LAST_NS - FIRST_NS) / MANY * i;
+        pw_sample_ip(w, PID, address(overlapping), time_ns);
+        if (!exits)
+            continue;
+        pw_begin(w, PERF_RECORD_EXIT, 0);
+        for (int k = 0; k < 4; k++) /* pid, ppid, tid, ptid */
+            pw_u32(w, PID);
+        pw_u64(w, time_ns);
+        pw_end_id(w, PID, PID, time_ns);
+    }
+}
+
+static void put_switch(struct perf_writer *w, uint16_t misc, uint64_t time_ns)
+{
+    pw_begin(w, PERF_RECORD_SWITCH, misc);
+    pw_end_id(w, PID, PID, time_ns);
+}
+
+/* It is sampled, preempted, comes back for 5 us without a sample, and waits. */
+static void write_last_run(struct perf_writer *w, bool ignored)
+{
+    (void)ignored;
+    pw_sample_ip(w, PID, address(overlapping), FIRST_NS);
+    pw_sample_ip(w, PID, address(overlapping), FIRST_NS + 100000);
+    put_switch(w, PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, FIRST_NS + 150000);
+    put_switch(w, 0, FIRST_NS + 200000);
+    put_switch(w, PERF_RECORD_MISC_SWITCH_OUT, FIRST_NS + 205000);
+    pw_sample_ip(w, PID + 1, address(overlapping), LAST_NS); /* of another process */
+}
+
+static char *make_session(void (*write_events)(struct perf_writer *, bool), bool exits)
 {
     char *dir = run_temp_dir(), path[300] = "";
     struct perf_writer w = pw_file(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME);
     pw_comm(&w, PID, PID, "program", 1, FIRST_NS);
     assert_true(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
     pw_mmap2(&w, PID, BASE, 1u << 30, 0, path, FIRST_NS);
-    for (uint64_t i = 0; i <= MANY; i++) {
-        uint64_t time_ns = FIRST_NS + (LAST_NS - FIRST_NS) / MANY * i;
-        pw_sample_ip(&w, PID, address(overlapping), time_ns);
-        if (!exits)
-            continue;
-        pw_begin(&w, PERF_RECORD_EXIT, 0);
-        for (int k = 0; k < 4; k++) /* pid, ppid, tid, ptid */
-            pw_u32(&w, PID);
-        pw_u64(&w, time_ns);
-        pw_end_id(&w, PID, PID, time_ns);
-    }
+    write_events(&w, exits);
     pw_finish(&w);
     struct snapshot_dir *d = NULL;
     char sample[] = "sample", mode[] = "trigger";
@@ -112,7 +135,7 @@ static void forget(struct recording *r, char *dir)
 static void nested(void **state)
 {
     (void)state;
-    char *dir = make_session(false), said[80];
+    char *dir = make_session(write_samples, false), said[80];
     FILE *f = begin_hits(dir);
     for (uint64_t i = 0; i < MANY; i++)
         add_hit(f, FIRST_NS + 1000 + i * 1000, LAST_NS - 1000 - i * 1000);
@@ -129,7 +152,7 @@ static void nested(void **state)
 static void overlapping(void **state)
 {
     (void)state;
-    char *dir = make_session(true);
+    char *dir = make_session(write_samples, true);
     FILE *f = begin_hits(dir);
     for (uint64_t i = 0; i < MANY; i++)
         add_hit(f, FIRST_NS + 1000 + i * 1000, LAST_NS - 1000000000 + i * 1000);
@@ -139,11 +162,38 @@ static void overlapping(void **state)
     forget(r, dir);
 }
 
+/* A call that had not returned when the snapshot was taken is there to the end, and what its thread waits for. */
+static void runs_on(void **state)
+{
+    (void)state;
+    const uint64_t from_ns = FIRST_NS + 50000;
+    char *dir = make_session(write_last_run, false);
+    FILE *f = begin_hits(dir);
+    fprintf(f, "%" PRIu64 "\t%d\tf\t%" PRIx64 "\t0\t0\t%" PRIu64 "\t1\trunning\n", (uint64_t)LAST_NS, PID,
+            address(nested), LAST_NS - from_ns);
+    fclose(f);
+    struct recording *r = open_or_fail(dir, &(struct open_options){.stdin_fd = -1});
+    const struct functions *names = trace_functions(r->trace);
+    size_t thread = trace_thread(r->trace, 0)->tid == PID ? 0 : 1, n;
+    const struct span *s = trace_row(r->trace, thread, 1, &n); /* below what the samples are of */
+    assert_true(n > 0);
+    assert_string_equal(functions_get(names, s[n - 1].fn)->name, "nested");
+    assert_true(s[n - 1].start_ns >= from_ns && s[n - 1].start_ns < FIRST_NS + 205000);
+    assert_int_equal(s[n - 1].end_ns, LAST_NS);
+    const struct span *below = trace_row(r->trace, thread, 2, &n);
+    assert_true(n > 0);
+    assert_string_equal(functions_get(names, below[n - 1].fn)->name, "[off cpu]");
+    assert_int_equal(below[n - 1].start_ns, FIRST_NS + 205000);
+    assert_int_equal(below[n - 1].end_ns, LAST_NS);
+    forget(r, dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nested),
         cmocka_unit_test(overlapping),
+        cmocka_unit_test(runs_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,13 +32,18 @@ struct thread_end {
     uint32_t thread;
 };
 
+/* When a thread was last seen to switch in and out, and when anything else was heard of it, a sample for one; 0: never. */
+struct latest {
+    uint64_t other_ns, in_ns, out_ns;
+};
+
 struct calls {
     struct sample_log *log;
     size_t first_event; /* of this file, in the log */
     unsigned snapshot;
     uint64_t first_ns, last_ns;
     VEC(struct call) all; /* by thread, then by time, those around first */
-    VEC(bool) seen;       /* by thread: it has events in this file */
+    VEC(struct latest) seen; /* by thread, as far as it has events in this file */
     VEC(struct thread_end) ends; /* by thread, then by time */
     uint64_t too_deep;    /* calls that were left out */
     VEC(fn_id) stack, other; /* outermost first */
@@ -61,6 +66,23 @@ static bool timed(const struct sample_event *e)
 
 /* ---- Which calls ---- */
 
+static bool is_seen(const struct calls *k, uint32_t thread)
+{
+    return thread < k->seen.len &&
+           (k->seen.data[thread].other_ns || k->seen.data[thread].in_ns || k->seen.data[thread].out_ns);
+}
+
+static void note_latest(struct calls *k, const struct sample_event *e)
+{
+    while (k->seen.len <= e->thread)
+        vec_push(&k->seen, (struct latest){0});
+    struct latest *l = &k->seen.data[e->thread];
+    bool out = e->kind == SAMPLE_SWITCH_OUT || e->kind == SAMPLE_SWITCH_OUT_PREEMPT;
+    uint64_t *last = out ? &l->out_ns : e->kind == SAMPLE_SWITCH_IN ? &l->in_ns : &l->other_ns;
+    if (e->time_ns > *last)
+        *last = e->time_ns;
+}
+
 static void find_limits(struct calls *k)
 {
     const struct sample_event *e = sample_log_events(k->log);
@@ -70,10 +92,8 @@ static void find_limits(struct calls *k)
             continue;
         k->first_ns = e[i].time_ns < k->first_ns ? e[i].time_ns : k->first_ns;
         k->last_ns = e[i].time_ns > k->last_ns ? e[i].time_ns : k->last_ns;
-        while (e[i].thread != SAMPLE_NO_THREAD && k->seen.len <= e[i].thread)
-            vec_push(&k->seen, false);
         if (e[i].thread != SAMPLE_NO_THREAD)
-            k->seen.data[e[i].thread] = true;
+            note_latest(k, &e[i]);
     }
 }
 
@@ -307,6 +327,14 @@ static int add(struct calls *k, const struct call *c, uint64_t time_ns, enum sam
     return sample_log_add(k->log, &e);
 }
 
+/* It ran once more before it went to wait for good, too shortly for a sample: in this call still. */
+static int put_last_run(struct calls *k, const struct call *c)
+{
+    const struct latest *l = c->thread < k->seen.len ? &k->seen.data[c->thread] : NULL;
+    bool unseen = l && l->in_ns > c->from_ns && l->in_ns > l->other_ns && l->out_ns > l->in_ns + 1;
+    return unseen ? add(k, c, l->out_ns - 1, SAMPLE_KNOWN, c->stack) : 0;
+}
+
 static int put(struct calls *k, struct call *c)
 {
     bool begun_before = c->from_ns <= k->first_ns, ended = c->to_ns != UINT64_MAX;
@@ -322,8 +350,10 @@ static int put(struct calls *k, struct call *c)
     if (rc == 0)
         rc = add(k, c, from_ns, SAMPLE_KNOWN, c->stack);
     /* A thread of which nothing was recorded has waited all the time. */
-    if (rc == 0 && (c->thread >= k->seen.len || !k->seen.data[c->thread]))
+    if (rc == 0 && !is_seen(k, c->thread))
         rc = add(k, c, from_ns, SAMPLE_SWITCH_OUT, STACK_EMPTY);
+    if (rc == 0 && !ended)
+        rc = put_last_run(k, c);
     if (rc == 0 && !ended && c->seen_ns > k->last_ns)
         rc = add(k, c, c->seen_ns, SAMPLE_STILL, STACK_EMPTY);
     if (rc == 0 && ended)
