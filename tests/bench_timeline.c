@@ -185,6 +185,7 @@ static void run(const char *name, const struct gentrace *g, struct table *table)
     b.s = surface_new(ROWS, COLS);
     b.tl = view_timeline.create(b.m);
     b.m->trace = t;
+    model_changed(b.m, MODEL_TRACE);
     double t2 = cpu_ms();
     view_timeline.changed(b.tl, MODEL_TRACE);
     double opened = cpu_ms() - t2, first = frame(&b), rest = settle(&b);
