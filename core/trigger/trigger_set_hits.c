@@ -16,7 +16,8 @@ void trigger_set_tell_lost(struct trigger_set *s)
     probe_stats(s->probe, &stats);
     if (stats.lost > 0 && s->lost_told == 0)
         trigger_set_say(s, xasprintf("%s lost: they came faster than they could be read",
-                                     fmt_counted(n, stats.lost, "hit was", "hits were")));
+                                     fmt_counted(n, stats.lost, "record of a hit or a thread was",
+                                                 "records of hits or threads were")));
     s->lost_told = stats.lost;
 }
 
