@@ -160,6 +160,34 @@ static void exec_is_noticed_and_sites_can_be_set_again(void **state)
     }
 }
 
+static void remove_copy(char *program)
+{
+    unlink(program);
+    *strrchr(program, '/') = '\0';
+    rmdir(program);
+    free(program);
+}
+
+/* A program that no other test's probes sit in: as long as nobody looks after the process whose first thread has
+ * ended, the kernel takes a breakpoint out of it when another probe of the same place goes. */
+static struct victim start_a_copy(char **path)
+{
+    char dir[] = "/tmp/mtui-test-XXXXXX", command[4200];
+    char *program = victim_path("victim");
+    assert_non_null(mkdtemp(dir));
+    snprintf(command, sizeof command, "cp %s %s/victim", program, dir);
+    free(command_output(command));
+    free(program);
+    program = xasprintf("%s/victim", dir);
+    struct victim v = victim_start_path(program);
+    if (path) {
+        *path = program; /* for remove_copy */
+        return v;
+    }
+    remove_copy(program);
+    return v;
+}
+
 /* The thread that carries the events of all ends. */
 static void first_thread_ends(void **state)
 {
@@ -167,7 +195,7 @@ static void first_thread_ends(void **state)
     EACH_MECHANISM(m)
     {
         struct probe_seen s;
-        struct victim v = victim_start("victim");
+        struct victim v = start_a_copy(NULL);
         probe_seen_arm(&s, m, &v, false);
         assert_int_equal(victim_do(&v, s.loop, "leader 5"), 5);
         assert_true(loop_until(s.loop, &s.ended, 1));
@@ -181,24 +209,6 @@ static void first_thread_ends(void **state)
     }
 }
 
-/* A program that no other test's probes sit in: as long as nobody looks after the process whose first thread has
- * ended, the kernel takes a breakpoint out of it when another probe of the same place goes. */
-static struct victim start_a_copy(void)
-{
-    char dir[] = "/tmp/mtui-test-XXXXXX", command[4200];
-    char *program = victim_path("victim");
-    assert_non_null(mkdtemp(dir));
-    snprintf(command, sizeof command, "cp %s %s/victim", program, dir);
-    free(command_output(command));
-    free(program);
-    program = xasprintf("%s/victim", dir);
-    struct victim v = victim_start_path(program);
-    unlink(program);
-    rmdir(dir);
-    free(program);
-    return v;
-}
-
 /* And while calls go on. Two triggers at one place: each call is a hit of both. */
 static void no_call_is_missed_when_the_first_thread_ends(void **state)
 {
@@ -209,7 +219,7 @@ static void no_call_is_missed_when_the_first_thread_ends(void **state)
         struct probe_stats st;
         struct err err = {0};
         char path[64];
-        struct victim v = start_a_copy();
+        struct victim v = start_a_copy(NULL);
         probe_seen_arm(&s, m, &v, false);
         struct probe_site sites[] = {probe_site_of(&v, path, sizeof path), probe_site_of(&v, path, sizeof path)};
         sites[1].trigger++;
@@ -243,7 +253,7 @@ static void no_call_is_missed_when_threads_end_together(void **state)
     {
         struct probe_seen s;
         struct probe_stats st;
-        struct victim v = start_a_copy();
+        struct victim v = start_a_copy(NULL);
         probe_seen_arm(&s, m, &v, false);
         probe_stats(s.probe, &st);
         if (st.covers_births) {
@@ -284,11 +294,11 @@ static void first_thread_has_just_ended(void **state)
     {
         struct probe_seen s = {.loop = loop_new()};
         struct loop *blind = loop_new(); /* nobody reads the probe's records */
-        struct victim v = victim_start("victim");
+        char *program; /* /proc/PID/exe goes with the first thread */
+        struct victim v = start_a_copy(&program);
         struct err err = {0};
         char path[64];
         struct probe_site site = probe_site_of(&v, path, sizeof path);
-        char *program = victim_path("victim"); /* /proc/PID/exe goes with the first thread */
         site.path = program;
         victim_do(&v, blind, "hold 2");
         assert_int_equal(probe_new(s.loop, &m->options, &probe_seen_callbacks, &s, &s.probe, &err), 0);
@@ -305,7 +315,7 @@ static void first_thread_has_just_ended(void **state)
         assert_int_equal(s.hits, 6);
         probe_seen_disarm(&s);
         loop_free(blind);
-        free(program);
+        remove_copy(program);
         victim_kill(&v);
     }
 }
