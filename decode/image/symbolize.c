@@ -161,13 +161,23 @@ static struct found unknown_in(struct symbolizer *s, uint32_t account)
     return (struct found){s->accounts.data[account].unknown, account, false};
 }
 
+typedef fn_id intern_fn(struct functions *f, const char *module, const char *raw, const char *name, uint64_t addr,
+                        enum fn_kind kind);
+
+static fn_id make_function_by(intern_fn *intern, struct symbolizer *s, const char *module, const char *raw, uint64_t addr,
+                              enum fn_kind kind)
+{
+    char *name = demangle(raw, DEMANGLE_NO_ARGS);
+    fn_id fn = intern(s->functions, module, raw, name ? name : raw, addr, kind);
+    free(name);
+    return fn;
+}
+
+/* One of its name in the module. */
 static fn_id make_function(struct symbolizer *s, const char *module, const char *raw, uint64_t addr,
                            enum fn_kind kind)
 {
-    char *name = demangle(raw, DEMANGLE_NO_ARGS);
-    fn_id fn = functions_intern(s->functions, module, raw, name ? name : raw, addr, kind);
-    free(name);
-    return fn;
+    return make_function_by(functions_intern, s, module, raw, addr, kind);
 }
 
 /* ---- Files ---- */
@@ -220,10 +230,8 @@ static struct found find_in_file(struct symbolizer *s, const struct addrspace_ma
                             : sym.flags & SYMBOL_PART || symbol_name_is_cold(sym.name) ? FN_PART
                             : strcmp(module, "[vdso]") == 0 ? FN_VDSO
                                                                   : FN_USER;
-        char *name = demangle(sym.name, DEMANGLE_NO_ARGS);
-        f->fns[i] = (kind == FN_PLT ? functions_intern : functions_intern_at)(
-            s->functions, module, sym.name, name ? name : sym.name, sym.vaddr, kind);
-        free(name);
+        f->fns[i] = make_function_by(kind == FN_PLT ? functions_intern : functions_intern_at, s, module, sym.name,
+                                     sym.vaddr, kind);
     }
     return (struct found){f->fns[i], f->account, true};
 }
